@@ -35,9 +35,8 @@ impl Parser<'_> {
         };
         self.expect_char(b'(')?;
         if self.is_keyword(Keyword::Merge) {
-            let place = self.location();
             self.deeper(Self::preparable)?;
-            return Err(self.unsupported("MERGE not supported in WITH query", place));
+            return Err(self.unsupported("MERGE not supported in WITH query", location));
         }
         let ctequery = self.deeper(Self::preparable)?;
         self.expect_char(b')')?;

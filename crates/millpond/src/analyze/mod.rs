@@ -33,18 +33,19 @@ mod with;
 
 pub(crate) use column_name::column_name;
 pub(crate) use lock::{row_lock, row_lock_name};
+pub(crate) use modification::Written;
 
 use std::cell::{Cell, RefCell};
 
 use millpond_engine::catalog::CatalogState;
-use millpond_syntax::tree::{DeleteStmt, InsertStmt, SelectStmt, UpdateStmt, WithClause};
+use millpond_syntax::tree::{SelectStmt, WithClause};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::Binder;
 use crate::parse::{Source, too_complex};
 use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
-use tree::{Analyzed, CteId, Modification, Slot};
+use tree::{Analyzed, AnalyzedModification, CteId, Slot};
 
 /// Queries within queries, beyond which a statement is too complex. Half a thread's stack of 2 MiB
 /// is enough for them, without optimization, too.
@@ -56,29 +57,10 @@ pub(crate) fn analyze(
     query: &SelectStmt,
     binder: &mut Binder<'_>,
 ) -> Result<Analyzed> {
-    let analyzer = Analyzer::new(catalog, binder.source);
+    let analyzer = Analyzer::new(catalog, binder.source, query.with_clause.as_ref());
     let analyzed = analyzer.query(query, None, binder);
     let query = analyzed.map_err(|error| of_lifted(error, binder))?;
     Ok(Analyzed { query, slots: analyzer.slots.into_inner() })
-}
-
-/// A statement that changes rows, as it is parsed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Written<'s> {
-    Insert(&'s InsertStmt),
-    Update(&'s UpdateStmt),
-    Delete(&'s DeleteStmt),
-}
-
-impl<'s> Written<'s> {
-    /// Its WITH.
-    pub(crate) fn with(self) -> Option<&'s WithClause> {
-        match self {
-            Written::Insert(insert) => insert.with_clause.as_ref(),
-            Written::Update(update) => update.with_clause.as_ref(),
-            Written::Delete(delete) => delete.with_clause.as_ref(),
-        }
-    }
 }
 
 /// Analyzes a statement that changes rows.
@@ -86,18 +68,11 @@ pub(crate) fn analyze_modification(
     catalog: &CatalogState,
     written: Written<'_>,
     binder: &mut Binder<'_>,
-) -> Result<Modification> {
-    let analyzer = Analyzer::new(catalog, binder.source);
-    let ctes = match written.with() {
-        Some(with) => analyzer.with(with, None, binder),
-        None => Ok(Vec::new()),
-    };
-    let analyzed = ctes.and_then(|ctes| match written {
-        Written::Insert(insert) => analyzer.insert(insert, ctes, binder),
-        Written::Update(update) => analyzer.update(update, ctes, binder),
-        Written::Delete(delete) => analyzer.delete(delete, ctes, binder),
-    });
-    analyzed.map_err(|error| of_lifted(error, binder))
+) -> Result<AnalyzedModification> {
+    let analyzer = Analyzer::new(catalog, binder.source, written.with());
+    let analyzed = analyzer.written(written, binder);
+    let modification = analyzed.map_err(|error| of_lifted(error, binder))?;
+    Ok(AnalyzedModification { modification, slots: analyzer.slots.into_inner() })
 }
 
 /// Whether two expressions are the same depends on their literals, which may have been lifted.
@@ -114,6 +89,8 @@ fn of_lifted(error: SqlError, binder: &Binder<'_>) -> SqlError {
 struct Analyzer<'a> {
     catalog: &'a CatalogState,
     source: Source<'a>,
+    /// WITH of the statement itself, whose queries may change rows.
+    top_with: Option<&'a WithClause>,
     /// Of each slot what it holds.
     slots: RefCell<Vec<SlotKind>>,
     /// Of each slot what its relation and its columns are called, for errors.
@@ -136,10 +113,15 @@ struct SlotNames {
 }
 
 impl<'a> Analyzer<'a> {
-    fn new(catalog: &'a CatalogState, source: Source<'a>) -> Self {
+    fn new(
+        catalog: &'a CatalogState,
+        source: Source<'a>,
+        top_with: Option<&'a WithClause>,
+    ) -> Self {
         Analyzer {
             catalog,
             source,
+            top_with,
             slots: RefCell::default(),
             names: RefCell::default(),
             ctes: RefCell::default(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
 use millpond_syntax::tree::{
-    self, DeleteStmt, Node, RangeVar, ResTarget, SetClause, SubLinkType, UpdateStmt,
+    self, DeleteStmt, InsertStmt, Node, RangeVar, ResTarget, SetClause, SubLinkType, UpdateStmt,
+    WithClause,
 };
 
 use super::Analyzer;
@@ -44,7 +45,56 @@ pub(super) struct Parts {
     pub(super) returning: Option<Vec<Target>>,
 }
 
+/// A statement that changes rows, as it is parsed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Written<'s> {
+    Insert(&'s InsertStmt),
+    Update(&'s UpdateStmt),
+    Delete(&'s DeleteStmt),
+}
+
+impl<'s> Written<'s> {
+    /// The statement, if it is one of these.
+    pub(super) fn of(statement: &'s tree::Statement) -> Option<Self> {
+        match statement {
+            tree::Statement::Insert(insert) => Some(Written::Insert(insert)),
+            tree::Statement::Update(update) => Some(Written::Update(update)),
+            tree::Statement::Delete(delete) => Some(Written::Delete(delete)),
+            _ => None,
+        }
+    }
+
+    /// Its WITH.
+    pub(crate) fn with(self) -> Option<&'s WithClause> {
+        match self {
+            Written::Insert(insert) => insert.with_clause.as_ref(),
+            Written::Update(update) => update.with_clause.as_ref(),
+            Written::Delete(delete) => delete.with_clause.as_ref(),
+        }
+    }
+}
+
 impl Analyzer<'_> {
+    /// Analyzes a statement that changes rows, or such a query of WITH.
+    pub(super) fn written(
+        &self,
+        written: Written<'_>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Modification> {
+        let visible = self.ctes.borrow().len();
+        let ctes = match written.with() {
+            Some(with) => self.with(with, None, binder)?,
+            None => Vec::new(),
+        };
+        let analyzed = match written {
+            Written::Insert(insert) => self.insert(insert, ctes, binder),
+            Written::Update(update) => self.update(update, ctes, binder),
+            Written::Delete(delete) => self.delete(delete, ctes, binder),
+        };
+        self.ctes.borrow_mut().truncate(visible);
+        analyzed
+    }
+
     pub(super) fn update(
         &self,
         update: &UpdateStmt,
@@ -107,8 +157,7 @@ impl Analyzer<'_> {
         let mut query = plain(Body::Select(Box::new(body)), described);
         query.ctes = ctes;
         let TargetTable { table, alias, slot, .. } = target;
-        let slots = self.slots.take();
-        Modification { kind, query, slots, table, alias, target: slot, columns, returning }
+        Modification { kind, query, table, alias, target: slot, columns, returning }
     }
 }
 

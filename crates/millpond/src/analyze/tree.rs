@@ -54,14 +54,21 @@ pub(crate) struct Analyzed {
     pub(crate) slots: Vec<SlotKind>,
 }
 
-/// A statement that inserts, updates or deletes the rows that a query gives.
+/// A statement that changes rows, with what its slots hold.
 #[derive(Debug)]
+pub(crate) struct AnalyzedModification {
+    pub(crate) modification: Modification,
+    /// By the slots' numbers.
+    pub(crate) slots: Vec<SlotKind>,
+}
+
+/// A statement that inserts, updates or deletes the rows that a query gives, or such a query of
+/// WITH.
+#[derive(Debug, Clone)]
 pub(crate) struct Modification {
     pub(crate) kind: ModificationKind,
     /// Its targets are the new values of `columns`, then what is returned.
     pub(crate) query: Query,
-    /// By the slots' numbers.
-    pub(crate) slots: Vec<SlotKind>,
     pub(crate) table: Arc<TableDef>,
     pub(crate) alias: String,
     /// Where the table's row is: as the query has found it, for RETURNING as it is stored.
@@ -224,6 +231,8 @@ pub(crate) enum CteQuery {
         step: Query,
         all: bool,
     },
+    /// INSERT, UPDATE, DELETE: it runs once and to its end, also if nothing reads what it returns.
+    Modification(Box<Modification>),
 }
 
 /// UNION, INTERSECT, EXCEPT. Both sides have the same number of columns, of the same types.

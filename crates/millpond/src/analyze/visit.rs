@@ -79,6 +79,7 @@ fn query(of: &Query, visitor: &mut dyn Visitor) {
                 query(start, visitor);
                 query(step, visitor);
             }
+            CteQuery::Modification(modification) => query(&modification.query, visitor),
         }
     }
     match &of.body {

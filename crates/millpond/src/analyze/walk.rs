@@ -102,6 +102,7 @@ impl Query {
                     start.visit(visit, ctes)?;
                     step.visit(visit, ctes)?;
                 }
+                CteQuery::Modification(modification) => modification.query.visit(visit, ctes)?,
             }
             ctes.push(Arc::clone(cte));
         }

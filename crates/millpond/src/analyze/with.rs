@@ -1,18 +1,18 @@
 //! WITH.
 
+mod recursive;
+
 use std::sync::Arc;
 
-use millpond_syntax::tree::{self, Alias, CommonTableExpr, SelectBody, SelectStmt, WithClause};
+use millpond_syntax::tree::{self, Alias, CommonTableExpr, WithClause};
 
 use super::Analyzer;
 use super::from::{Named, renamed};
 use super::level::Level;
-use super::query::Typing;
-use super::set_operation::target_location;
-use super::tree::{Cte, CteId, CteQuery, FromItem, Query};
+use super::modification::Written;
+use super::tree::{Cte, CteId, CteQuery, FromItem};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, beyond, start_of};
-use crate::expr::types::{Ty, unify};
+use crate::expr::bind::{Binder, beyond};
 use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
@@ -31,6 +31,8 @@ enum State {
         cte: Arc<Cte>,
         columns: Vec<ColumnDesc>,
     },
+    /// It changes rows and returns none.
+    Silent,
     /// It is being analyzed, and may not name itself.
     Closed {
         why: &'static str,
@@ -51,7 +53,7 @@ enum State {
     Hidden,
 }
 
-const IN_START: &str = "must not appear within its non-recursive term";
+const CHANGES: &str = "must not contain data-modifying statements";
 
 impl Analyzer<'_> {
     /// Analyzes the queries of WITH, which can then be named.
@@ -82,9 +84,21 @@ impl Analyzer<'_> {
             }
             let place = first + at;
             let own = with.recursive.then_some(place);
-            let (cte, columns) = self.cte(definition, name, own, outer, binder)?;
+            let (cte, columns) = match Written::of(&definition.ctequery) {
+                Some(written) => {
+                    let is_top = self.top_with.is_some_and(|top| std::ptr::eq(top, with));
+                    self.changing_cte(definition, name, own, written, is_top, binder)?
+                }
+                None => {
+                    let (cte, columns) = self.cte(definition, name, own, outer, binder)?;
+                    (cte, Some(columns))
+                }
+            };
             let cte = Arc::new(cte);
-            let state = State::Done { cte: Arc::clone(&cte), columns };
+            let state = match columns {
+                Some(columns) => State::Done { cte: Arc::clone(&cte), columns },
+                None => State::Silent,
+            };
             self.set_state(place, state);
             ctes.push(cte);
         }
@@ -109,7 +123,9 @@ impl Analyzer<'_> {
         let id = self.new_cte()?;
         let materialized = definition.materialized;
         let tree::Statement::Select(written) = &definition.ctequery else {
-            return Err(beyond("WITH that changes rows"));
+            let message = "MERGE not supported in WITH query";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(self.source.place(error, definition.location));
         };
         let cte = |query| Cte { id, name: name.to_owned(), query, materialized };
         if let Some(place) = place
@@ -120,136 +136,39 @@ impl Analyzer<'_> {
         }
         let query = self.query(written, outer, binder)?;
         let (_, columns) = renamed(name, query.columns.clone(), Some(&alias_of(definition)))
-            .map_err(|error| self.given_columns(error, name, &query, definition))?;
+            .map_err(|error| self.given_columns(error, name, query.columns.len(), definition))?;
         Ok((cte(CteQuery::Plain(query)), columns))
     }
 
-    /// The query of WITH RECURSIVE, if it has the form of a recursive one.
-    fn recursive(
+    /// A query of WITH that changes rows, and the columns that it returns.
+    fn changing_cte(
         &self,
         definition: &CommonTableExpr,
         name: &str,
-        id: CteId,
-        place: usize,
-        outer: Option<&Level<'_>>,
+        place: Option<usize>,
+        written: Written<'_>,
+        is_top: bool,
         binder: &mut Binder<'_>,
-    ) -> Result<Option<(CteQuery, Vec<ColumnDesc>)>> {
-        let tree::Statement::Select(query) = &definition.ctequery else { return Ok(None) };
-        let SelectBody::SetOp { op: tree::SetOperation::Union, all, larg: left, rarg: right } =
-            &query.body
-        else {
-            self.set_state(
-                place,
-                State::Closed {
-                    why: "does not have the form non-recursive-term UNION [ALL] recursive-term",
-                    at: Some(definition.location),
-                },
-            );
-            return Ok(None);
-        };
-        let all = *all;
-        let visible = self.ctes.borrow().len();
-        let with = match &query.with_clause {
-            Some(with) => self.with(with, outer, binder)?,
-            None => Vec::new(),
-        };
-        self.set_state(place, State::Closed { why: IN_START, at: None });
-        let start = self.side(left, outer, binder)?;
-        let types: Vec<_> = start.query.columns.iter().map(|column| column.ty).collect();
-        let mut start = self.converted(start, &types, Some(left), binder)?;
-        let (_, columns) = renamed(name, start.columns.clone(), Some(&alias_of(definition)))
-            .map_err(|error| self.given_columns(error, name, &start, definition))?;
-        let columns: Vec<ColumnDesc> = columns
-            .into_iter()
-            .map(|column| ColumnDesc::computed(column.name, column.ty))
-            .collect();
-        self.set_state(
-            place,
-            State::Open {
-                id,
-                columns: columns.clone(),
-                sublinks: self.sublinks.get(),
-                outer_joins: self.outer_joins.get(),
-                uses: 0,
-            },
-        );
-        let step = self.side(right, outer, binder)?;
-        let uses = match self.ctes.borrow().get(place).map(|visible| &visible.state) {
-            Some(State::Open { uses, .. }) => *uses,
-            _ => 0,
-        };
-        self.ctes.borrow_mut().truncate(visible);
-        if uses == 0 {
-            // It only looks like a recursive one.
-            return Ok(None);
+    ) -> Result<(Cte, Option<Vec<ColumnDesc>>)> {
+        let id = self.new_cte()?;
+        if let Some(place) = place {
+            let (why, at) = (CHANGES, Some(definition.location));
+            self.set_state(place, State::Closed { why, at });
         }
-        let refused = |what: &str, at: Option<u32>| {
-            let what = format!("{what} in a recursive query is not implemented");
-            Err(self.source.place(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what), at))
-        };
-        if let Some(first) = query.sort_clause.first() {
-            return refused("ORDER BY", Some(start_of(&first.node)));
+        let modification = self.deeper(|| self.written(written, binder))?;
+        if !is_top {
+            let message =
+                "WITH clause containing a data-modifying statement must be at the top level";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(self.source.place(error, definition.location));
         }
-        if let Some(offset) = &query.limit_offset {
-            return refused("OFFSET", Some(start_of(offset)));
-        }
-        if let Some(limit) = &query.limit_count {
-            return refused("LIMIT", limit.count.as_ref().map(start_of));
-        }
-        if let Some(lock) = query.locking_clause.first() {
-            return refused("FOR UPDATE/SHARE", lock.locked_rels.first().map(|of| of.location));
-        }
-        self.check_step(name, &columns, &step, (left, right))?;
-        let step = self.converted(step, &types, Some(right), binder)?;
-        start.ctes.splice(0..0, with);
-        Ok(Some((CteQuery::Recursive { start, step, all }, columns)))
-    }
-
-    /// The start decides the types.
-    fn check_step(
-        &self,
-        name: &str,
-        columns: &[ColumnDesc],
-        Typing { query: step, unknown, .. }: &Typing,
-        (start_query, step_query): (&SelectStmt, &SelectStmt),
-    ) -> Result<()> {
-        let placed = |error, query, at| self.source.place(error, target_location(query, at));
-        if step.columns.len() != columns.len() {
-            let error = SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "each UNION query must have the same number of columns",
-            );
-            return Err(placed(error, step_query, 0));
-        }
-        for (at, (column, other)) in columns.iter().zip(&step.columns).enumerate() {
-            if unknown[at] {
-                continue;
-            }
-            match unify([Ty::Known(column.ty), Ty::Known(other.ty)]) {
-                Ok(Ty::Known(ty)) if ty == column.ty => {}
-                Ok(_) => {
-                    let error = SqlError::new(
-                        SqlState::DATATYPE_MISMATCH,
-                        format!(
-                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
-                            at + 1,
-                            column.ty,
-                            other.ty
-                        ),
-                    )
-                    .hint("Cast the output of the non-recursive term to the correct type.");
-                    return Err(placed(error, start_query, at));
-                }
-                Err((a, b)) => {
-                    let error = SqlError::new(
-                        SqlState::DATATYPE_MISMATCH,
-                        format!("UNION types {} and {} cannot be matched", a.base(), b.base()),
-                    );
-                    return Err(placed(error, step_query, at));
-                }
-            }
-        }
-        Ok(())
+        let returned = modification.returning.clone();
+        let given = returned.clone().unwrap_or_default();
+        let (_, columns) = renamed(name, given.clone(), Some(&alias_of(definition)))
+            .map_err(|error| self.given_columns(error, name, given.len(), definition))?;
+        let query = CteQuery::Modification(Box::new(modification));
+        let cte = Cte { id, name: name.to_owned(), query, materialized: definition.materialized };
+        Ok((cte, returned.map(|_| columns)))
     }
 
     /// The error of too many names for a query's columns.
@@ -257,7 +176,7 @@ impl Analyzer<'_> {
         &self,
         error: SqlError,
         name: &str,
-        query: &Query,
+        available: usize,
         definition: &CommonTableExpr,
     ) -> SqlError {
         if error.sqlstate != SqlState::INVALID_COLUMN_REFERENCE {
@@ -266,8 +185,7 @@ impl Analyzer<'_> {
         let error = SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
             format!(
-                "WITH query \"{name}\" has {} columns available but {} columns specified",
-                query.columns.len(),
+                "WITH query \"{name}\" has {available} columns available but {} columns specified",
                 definition.aliascolnames.len()
             ),
         );
@@ -288,25 +206,6 @@ impl Analyzer<'_> {
             .hint("Use WITH RECURSIVE, or re-order the WITH items to remove forward references.");
         error.position = name.position.or(error.position);
         error
-    }
-
-    /// Counts a use of the query at `place` by its own recursive part; what it may not be.
-    fn used(&self, place: usize) -> Option<&'static str> {
-        let mut ctes = self.ctes.borrow_mut();
-        let State::Open { uses, outer_joins, sublinks, .. } = &mut ctes.get_mut(place)?.state
-        else {
-            return None;
-        };
-        *uses += 1;
-        if self.sublinks.get() > *sublinks {
-            Some("must not appear within a subquery")
-        } else if *uses > 1 {
-            Some("must not appear more than once")
-        } else if self.outer_joins.get() > *outer_joins {
-            Some("must not appear within an outer join")
-        } else {
-            None
-        }
     }
 }
 
@@ -329,7 +228,7 @@ impl Level<'_> {
         let Some((place, state)) = found else { return Ok(None) };
         let refused = |what: &str| {
             let text = match what {
-                what if what.starts_with("does not have") => {
+                what if what == CHANGES || what.starts_with("does not have") => {
                     format!("recursive query \"{}\" {what}", name.name)
                 }
                 what => format!("recursive reference to query \"{}\" {what}", name.name),
@@ -369,6 +268,12 @@ impl Level<'_> {
                 if let Some(at) = at {
                     error.position = Some(analyzer.source.position(at));
                 }
+                Err(error)
+            }
+            State::Silent => {
+                let text = format!("WITH query \"{}\" does not have a RETURNING clause", name.name);
+                let mut error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+                error.position = name.position;
                 Err(error)
             }
             State::Ahead | State::Hidden => Err(beyond("a query of WITH that is defined later")),

@@ -3,6 +3,7 @@
 use millpond_engine::EngineError;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
+use millpond_engine::session::Session;
 use millpond_engine::table::{RowBatch, TableError};
 use smallvec::SmallVec;
 
@@ -88,25 +89,9 @@ impl Exec<'_> {
         for exprs in rows {
             let values = exprs.iter().map(|e| e.eval(env)).collect::<Result<Vals<'_>>>()?;
             let row: Datums<'_> = values.iter().map(Val::datum).collect();
-            self.add_to_batch(&plan.table, &row, &mut batch)?;
+            add_to_batch(self.session, &plan.table, &row, &mut batch)?;
         }
         self.session.insert_batch(&plan.table, &mut batch)?;
-        Ok(())
-    }
-
-    /// Adds a row to a batch, and stores the batch when it is large enough.
-    pub(crate) fn add_to_batch(
-        &self,
-        table: &TableDef,
-        row: &[Datum<'_>],
-        batch: &mut RowBatch,
-    ) -> Result<()> {
-        self.session
-            .add_to_batch(table, row, batch)
-            .map_err(|error| with_row_detail(error, row))?;
-        if batch.byte_len() >= BATCH_BYTES {
-            self.session.insert_batch(table, batch)?;
-        }
         Ok(())
     }
 
@@ -114,4 +99,18 @@ impl Exec<'_> {
     pub(super) fn wait_for_returning(&self, returning: Option<&Output>) -> Result<()> {
         if returning.is_some_and(|output| output.waits) { self.need_wait() } else { Ok(()) }
     }
+}
+
+/// Adds a row to a batch, and stores the batch when it is large enough.
+pub(super) fn add_to_batch(
+    session: &Session,
+    table: &TableDef,
+    row: &[Datum<'_>],
+    batch: &mut RowBatch,
+) -> Result<()> {
+    session.add_to_batch(table, row, batch).map_err(|error| with_row_detail(error, row))?;
+    if batch.byte_len() >= BATCH_BYTES {
+        session.insert_batch(table, batch)?;
+    }
+    Ok(())
 }

@@ -33,6 +33,7 @@ pub(crate) use insert::with_row_detail;
 pub(crate) use results::row_count;
 pub(crate) use row_lock::lock_row;
 pub(crate) use scanner::Scanner;
+pub(crate) use selected::modify;
 
 use crate::conn::CancelHandle;
 use crate::convert::would_block;
@@ -152,8 +153,13 @@ pub(crate) fn emit(output: &Output, env: &Env<'_>, each: Each<'_>) -> Result<boo
         }
         return each(&row);
     }
-    let mut values = SmallVec::<[Val<'_>; 8]>::with_capacity(output.exprs.len());
-    for expr in &output.exprs {
+    emit_exprs(&output.exprs, env, each)
+}
+
+/// Computes a row and hands it over.
+fn emit_exprs(exprs: &[Expr], env: &Env<'_>, each: Each<'_>) -> Result<bool> {
+    let mut values = SmallVec::<[Val<'_>; 8]>::with_capacity(exprs.len());
+    for expr in exprs {
         values.push(expr.eval(env)?);
     }
     let row: Datums<'_> = values.iter().map(Val::datum).collect();

@@ -60,6 +60,9 @@ impl Exec<'_> {
     }
 
     pub(super) fn lock_tables(&self, plan: &QueryPlan) -> Result<()> {
+        for modify in plan.modifications() {
+            self.session.lock_table(&modify.table, LockMode::RowExclusive)?;
+        }
         let mut locked = Vec::new();
         plan.each_row_lock(&mut |slot, _| locked.push(slot));
         for slot in locked {

@@ -3,14 +3,19 @@
 //! The query runs while its rows are changed: what the statement itself has stored is not visible
 //! to it. A row that the query gives more than once is changed once.
 
+use std::sync::Arc;
+
+use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::Session;
 use millpond_engine::table::{RowBatch, RowBuf, RowOutcome};
 
-use super::insert::{Vals, with_row_detail};
-use super::{Datums, Each, Exec, damaged, emit};
+use super::insert::{Vals, add_to_batch, with_row_detail};
+use super::{Datums, Each, Exec, damaged, emit_exprs};
+use crate::analyze::tree::Slot;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Val};
+use crate::plan::query::node::{Modify, RowChange};
 use crate::plan::{ChangePlan, InsertPlan, Selected};
 use crate::run::{self, Consumer, Context, SlotRow};
 use crate::{Datum, Value};
@@ -27,9 +32,18 @@ impl Exec<'_> {
         self.begin_selected(selected)?;
         self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
         self.lock_tables(&selected.plan)?;
-        let goes_on = self.goes_on(selected);
-        let (session, old) = (self.session, Vec::new());
-        let mut changes = Changes { session, plan, selected, goes_on, old, each, count: 0 };
+        let mut changes = Changes {
+            session: self.session,
+            table: &plan.table,
+            target: selected.target,
+            set: plan.set.as_deref(),
+            recheck: selected.recheck.as_ref(),
+            returning: plan.returning.as_ref().map(|output| output.exprs.as_slice()),
+            goes_on: self.goes_on(selected),
+            old: Vec::new(),
+            each,
+            count: 0,
+        };
         self.with_work(params, |_, work| run::consume(&selected.plan, params, work, &mut changes))?;
         Ok(changes.count)
     }
@@ -46,13 +60,21 @@ impl Exec<'_> {
         self.begin_selected(selected)?;
         self.session.lock_table(&plan.table, LockMode::RowExclusive)?;
         self.lock_tables(&selected.plan)?;
-        let (batch, unreturned) = (RowBatch::new(), Vec::new());
-        self.with_work(params, |exec, work| {
-            let mut inserts =
-                Inserts { exec, plan, selected, exprs, each, batch, unreturned, count: 0 };
-            run::consume(&selected.plan, params, work, &mut inserts)?;
-            Ok(inserts.count)
-        })
+        let mut inserts = Inserts {
+            session: self.session,
+            table: &plan.table,
+            target: selected.target,
+            exprs,
+            returning: plan.returning.as_ref().map(|output| output.exprs.as_slice()),
+            is_only: selected.can_begin_unwaiting,
+            goes_on: self.goes_on(selected),
+            each,
+            batch: RowBatch::new(),
+            unreturned: Vec::new(),
+            count: 0,
+        };
+        self.with_work(params, |_, work| run::consume(&selected.plan, params, work, &mut inserts))?;
+        Ok(inserts.count)
     }
 
     /// A change of more than one row needs permission to wait, because it can't be taken back half
@@ -72,6 +94,55 @@ impl Exec<'_> {
     }
 }
 
+/// Runs a query of WITH that changes rows. `next` brings its next row into the slots; `each` takes
+/// what it returns.
+pub(crate) fn modify(
+    modify: &Modify,
+    cx: &mut Context<'_>,
+    next: &mut dyn FnMut(&mut Context<'_>) -> Result<bool>,
+    each: Each<'_>,
+) -> Result<()> {
+    let (session, table, target) = (cx.work().session()?, &modify.table, modify.target);
+    let returning = modify.returned.as_deref();
+    let (mut inserts, mut changes);
+    let set = match &modify.change {
+        RowChange::Insert(exprs) => {
+            let (batch, unreturned) = (RowBatch::new(), Vec::new());
+            let (is_only, goes_on, count) = (false, true, 0);
+            inserts = Inserts {
+                session,
+                table,
+                target,
+                exprs,
+                returning,
+                is_only,
+                goes_on,
+                each,
+                batch,
+                unreturned,
+                count,
+            };
+            return consume(&mut inserts, cx, next);
+        }
+        RowChange::Update(set) => Some(set.as_slice()),
+        RowChange::Delete => None,
+    };
+    let (recheck, old) = (modify.recheck.as_ref(), Vec::new());
+    let (goes_on, count) = (true, 0);
+    changes =
+        Changes { session, table, target, set, recheck, returning, goes_on, old, each, count };
+    consume(&mut changes, cx, next)
+}
+
+fn consume(
+    consumer: &mut dyn Consumer,
+    cx: &mut Context<'_>,
+    next: &mut dyn FnMut(&mut Context<'_>) -> Result<bool>,
+) -> Result<()> {
+    while next(cx)? && consumer.row(cx)? {}
+    consumer.end(cx)
+}
+
 /// The values of a row.
 fn values<'v>(exprs: &'v [Expr], cx: &'v Context<'_>) -> Result<Vals<'v>> {
     exprs.iter().map(|e| e.eval(&cx.env())).collect()
@@ -79,10 +150,14 @@ fn values<'v>(exprs: &'v [Expr], cx: &'v Context<'_>) -> Result<Vals<'v>> {
 
 /// A statement that inserts the rows of a query.
 struct Inserts<'i, 'e> {
-    exec: &'i Exec<'i>,
-    plan: &'i InsertPlan,
-    selected: &'i Selected,
+    session: &'i Session,
+    table: &'i Arc<TableDef>,
+    target: Slot,
     exprs: &'i [Expr],
+    returning: Option<&'i [Expr]>,
+    /// There is one row at most.
+    is_only: bool,
+    goes_on: bool,
     each: Each<'e>,
     /// Rows that are still to be stored.
     batch: RowBatch,
@@ -94,30 +169,28 @@ struct Inserts<'i, 'e> {
 impl Consumer for Inserts<'_, '_> {
     fn row(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         self.count += 1;
-        let table = &self.plan.table;
-        let is_only = self.selected.can_begin_unwaiting;
         let values = values(self.exprs, cx)?;
         let row: Datums<'_> = values.iter().map(Val::datum).collect();
-        if self.plan.returning.is_some() {
+        if self.returning.is_some() {
             self.unreturned.push(row.iter().map(Datum::to_value).collect());
         }
-        if is_only {
-            let stored = self.exec.session.insert(table, &row);
+        if self.is_only {
+            let stored = self.session.insert(self.table, &row);
             stored.map_err(|error| with_row_detail(error, &row))?;
         } else {
-            self.exec.add_to_batch(table, &row, &mut self.batch)?;
+            add_to_batch(self.session, self.table, &row, &mut self.batch)?;
         }
         drop(row);
         drop(values);
         if self.batch.is_empty() {
             self.give(cx)?;
         }
-        Ok(self.exec.goes_on(self.selected))
+        Ok(self.goes_on)
     }
 
     fn end(&mut self, cx: &mut Context<'_>) -> Result<()> {
         if !self.batch.is_empty() {
-            self.exec.session.insert_batch(&self.plan.table, &mut self.batch)?;
+            self.session.insert_batch(self.table, &mut self.batch)?;
         }
         self.give(cx)
     }
@@ -126,10 +199,10 @@ impl Consumer for Inserts<'_, '_> {
 impl Inserts<'_, '_> {
     /// What RETURNING says of rows that have been stored now.
     fn give(&mut self, cx: &mut Context<'_>) -> Result<()> {
-        let Some(returning) = &self.plan.returning else { return Ok(()) };
+        let Some(returning) = self.returning else { return Ok(()) };
         for stored in self.unreturned.drain(..) {
-            cx.set(self.selected.target, SlotRow::Values(stored))?;
-            emit(returning, &cx.env(), self.each)?;
+            cx.set(self.target, SlotRow::Values(stored))?;
+            emit_exprs(returning, &cx.env(), self.each)?;
         }
         Ok(())
     }
@@ -138,8 +211,12 @@ impl Inserts<'_, '_> {
 /// A statement that updates or deletes the rows of a query.
 struct Changes<'c, 'e> {
     session: &'c Session,
-    plan: &'c ChangePlan,
-    selected: &'c Selected,
+    table: &'c Arc<TableDef>,
+    target: Slot,
+    /// Columns with their new values; `None`: delete.
+    set: Option<&'c [(usize, Expr)]>,
+    recheck: Option<&'c Expr>,
+    returning: Option<&'c [Expr]>,
     goes_on: bool,
     /// The bytes of the row that is being updated.
     old: Vec<u8>,
@@ -150,7 +227,7 @@ struct Changes<'c, 'e> {
 impl Consumer for Changes<'_, '_> {
     /// Changes the row that the query has found.
     fn row(&mut self, cx: &mut Context<'_>) -> Result<bool> {
-        let target = self.selected.target;
+        let target = self.target;
         let mut found = RowBuf::default();
         match cx.row_mut(target)? {
             SlotRow::Stored(row) => {
@@ -176,7 +253,7 @@ impl Changes<'_, '_> {
             match self.try_change(cx)? {
                 RowOutcome::Done(_) => return Ok(true),
                 RowOutcome::Gone => return Ok(false),
-                RowOutcome::Changed if cx.holds(self.selected.recheck.as_ref())? => {}
+                RowOutcome::Changed if cx.holds(self.recheck)? => {}
                 RowOutcome::Changed => {
                     self.session.end_turn();
                     return Ok(false);
@@ -186,14 +263,14 @@ impl Changes<'_, '_> {
     }
 
     fn try_change(&mut self, cx: &mut Context<'_>) -> Result<RowOutcome> {
-        let (target, table) = (self.selected.target, &self.plan.table);
-        let Some(set) = &self.plan.set else {
+        let (target, table) = (self.target, self.table);
+        let Some(set) = self.set else {
             let mut row = cx.take_stored(target)?;
             let outcome = self.session.delete(table, &mut row);
             cx.set(target, SlotRow::Stored(row))?;
             let outcome = outcome?;
-            if let (RowOutcome::Done(_), Some(returning)) = (outcome, &self.plan.returning) {
-                emit(returning, &cx.env(), self.each)?;
+            if let (RowOutcome::Done(_), Some(returning)) = (outcome, self.returning) {
+                emit_exprs(returning, &cx.env(), self.each)?;
             }
             return Ok(outcome);
         };
@@ -212,10 +289,10 @@ impl Changes<'_, '_> {
         let outcome = self.session.update(table, &mut row, &new);
         cx.set(target, SlotRow::Stored(row))?;
         let outcome = outcome.map_err(|error| with_row_detail(error, &new))?;
-        if let (RowOutcome::Done(_), Some(returning)) = (outcome, &self.plan.returning) {
+        if let (RowOutcome::Done(_), Some(returning)) = (outcome, self.returning) {
             let stored = new.iter().map(Datum::to_value).collect();
             cx.set(target, SlotRow::Values(stored))?;
-            emit(returning, &cx.env(), self.each)?;
+            emit_exprs(returning, &cx.env(), self.each)?;
         }
         Ok(outcome)
     }

@@ -174,8 +174,6 @@ pub(crate) struct Selected {
     pub(crate) recheck: Option<Expr>,
     /// It changes one row at most, and nothing after that may have to wait.
     pub(crate) can_begin_unwaiting: bool,
-    /// How many of the plan's subplans it has without the recheck.
-    pub(crate) shown_subplans: usize,
 }
 
 impl Plan {
@@ -212,7 +210,10 @@ impl Planned {
     pub(crate) fn writes(&self) -> Option<&'static str> {
         match &self.plan {
             Plan::Select(plan) => Some(lock_name(plan.lock?.strength)),
-            Plan::Query(plan) => Some(lock_name(plan.row_lock()?)),
+            Plan::Query(plan) => match plan.row_lock() {
+                Some(strength) => Some(lock_name(strength)),
+                None => plan.modifications().next().map(|_| self.verb()),
+            },
             Plan::External(_) => None,
             _ => Some(self.verb()),
         }

@@ -2,7 +2,7 @@
 
 use super::{ChangePlan, InsertPlan, InsertSource, Output, Plan, Planner, Target};
 use crate::analyze;
-use crate::analyze::tree::ModificationKind;
+use crate::analyze::tree::{AnalyzedModification, ModificationKind};
 use crate::error::Result;
 use crate::expr::bind::Binder;
 
@@ -13,8 +13,9 @@ impl Planner<'_> {
         written: analyze::Written<'_>,
         binder: &mut Binder<'_>,
     ) -> Result<Plan> {
-        let mut analyzed = analyze::analyze_modification(self.catalog, written, binder)?;
-        let planned = self.plan_modification(&mut analyzed, binder.params.count())?;
+        let AnalyzedModification { modification: analyzed, slots } =
+            analyze::analyze_modification(self.catalog, written, binder)?;
+        let planned = self.plan_modification(&analyzed, slots, binder.params.count())?;
         let (source, table) = (Box::new(planned.selected), analyzed.table);
         let returning = analyzed.returning.map(|columns| Output::new(planned.returned, columns));
         let set = match analyzed.kind {

@@ -60,7 +60,7 @@ pub(crate) struct Work<'w> {
 }
 
 impl<'w> Work<'w> {
-    pub(super) fn session(&self) -> Result<&'w Session> {
+    pub(crate) fn session(&self) -> Result<&'w Session> {
         self.session.ok_or_else(|| SqlError::internal("a table without a session"))
     }
 
@@ -161,7 +161,7 @@ impl<'x> Context<'x> {
         Self { plan, rows }
     }
 
-    pub(super) fn work(&self) -> &'x Work<'x> {
+    pub(crate) fn work(&self) -> &'x Work<'x> {
         self.plan.work
     }
 

@@ -13,8 +13,9 @@ use super::state::State;
 use super::{SlotRow, datum_key};
 use crate::analyze::tree::{CteId, Slot};
 use crate::error::{Result, SqlError};
+use crate::exec;
 use crate::memory::{Cursor, Held, RowStore, row_bytes};
-use crate::plan::query::node::{CteKind, CtePlan};
+use crate::plan::query::node::{CteKind, CtePlan, Modify};
 use crate::{Datum, Value};
 
 /// What a query of WITH has come to.
@@ -100,6 +101,18 @@ impl PlanEnv<'_> {
     }
 }
 
+/// Runs the queries of WITH that change rows and have not been read. The last comes first: it may
+/// read those before it.
+pub(super) fn finish_modifications(owner: &PlanEnv<'_>) -> Result<()> {
+    for (cte, data) in owner.plan.ctes.iter().zip(&owner.data.ctes).rev() {
+        if matches!(cte.kind, CteKind::Modify(_)) {
+            let in_use = |_| SqlError::internal("a query of WITH is being read");
+            data.run.try_borrow_mut().map_err(in_use)?.read_on(owner, cte, data)?;
+        }
+    }
+    Ok(())
+}
+
 /// The plan that a query of WITH belongs to.
 fn owner<'x>(
     from: &'x PlanEnv<'x>,
@@ -162,9 +175,31 @@ impl CteRun {
             return Ok(false);
         }
         let mut cx = Context::new(owner, mem::take(&mut self.slots));
-        let found = self.read_with(&cte.kind, data, &mut cx);
+        let found = match &cte.kind {
+            CteKind::Modify(modify) => self.modify(modify, &mut cx),
+            kind => self.read_with(kind, data, &mut cx),
+        };
         self.slots = cx.rows;
         found
+    }
+
+    /// Changes all rows, and keeps what is returned of them.
+    fn modify(&mut self, modify: &Modify, cx: &mut Context<'_>) -> Result<bool> {
+        let mut input = State::new(&modify.input, cx)?;
+        let mut next = |cx: &mut Context<'_>| {
+            cx.work().tick()?;
+            input.next(&modify.input, cx)
+        };
+        let (rows, bytes) = (&mut self.rows, &mut self.key);
+        let mut keep = |row: &[Datum<'_>]| {
+            bytes.clear();
+            row_bytes::push(row, bytes)?;
+            rows.push(bytes)?;
+            Ok(true)
+        };
+        exec::modify(modify, cx, &mut next, &mut keep)?;
+        self.phase = Phase::End;
+        Ok(self.rows.end() > 0)
     }
 
     fn read_with(&mut self, kind: &CteKind, data: &CteData, cx: &mut Context<'_>) -> Result<bool> {
@@ -175,6 +210,7 @@ impl CteRun {
                 CteKind::Recursive { start, step, .. } => {
                     (State::new(&start.0, cx)?, Some(State::new(&step.0, cx)?))
                 }
+                CteKind::Modify(_) => return Err(SqlError::internal("a query that changes rows")),
             },
         };
         let found = match (kind, &mut step) {

@@ -203,6 +203,7 @@ pub(super) fn is_subplan_fixed(plan: &QueryPlan, changes: Changes) -> bool {
             CteKind::Plain(node, _) => is_fixed(node, plan, &changes),
             // Its step uses its work table.
             CteKind::Recursive { .. } => !changes.ctes,
+            CteKind::Modify(_) => true,
         })
 }
 

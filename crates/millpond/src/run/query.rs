@@ -1,6 +1,7 @@
 //! Running the plan of a statement.
 
 use super::context::{Context, PlanData, PlanEnv, Work};
+use super::cte;
 use super::state::State;
 use crate::Value;
 use crate::error::Result;
@@ -55,5 +56,6 @@ pub(crate) fn consume(
 fn rows(plan: &QueryPlan, cx: &mut Context<'_>, consumer: &mut dyn Consumer) -> Result<()> {
     let mut root = State::new(&plan.root, cx)?;
     while root.next(&plan.root, cx)? && consumer.row(cx)? {}
-    consumer.end(cx)
+    consumer.end(cx)?;
+    cte::finish_modifications(cx.plan)
 }

@@ -69,6 +69,14 @@ fn modifications_by_queries_answer_as_postgresql_does() {
     unordered_script(&mut c, include_str!("modifications.txt"));
 }
 
+/// Each runs once and to its end, and sees nothing of the others but what they return.
+#[test]
+fn queries_of_with_change_rows_as_in_postgresql() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("with_changes.txt"));
+}
+
 #[test]
 fn plans_of_modifications_are_shown_as_postgresql_shows_them() {
     let fresh = fresh();

@@ -12,7 +12,8 @@ impl Planning<'_> {
             if self.steps > 0 {
                 self.step_ctes.insert(cte.id);
             }
-            let is_used = self.cte_uses.contains_key(&cte.id);
+            let changes = matches!(cte.query, CteQuery::Modification(_));
+            let is_used = changes || self.cte_uses.contains_key(&cte.id);
             let is_planned = self.level.ctes.iter().any(|planned| planned.id == cte.id);
             if is_used && !is_planned && self.inlined(cte).is_none() {
                 let planned = self.cte(cte)?;
@@ -39,6 +40,11 @@ impl Planning<'_> {
                 let step = step?;
                 let step_ctes = self.level.ctes.iter().skip(first).map(|cte| cte.id).collect();
                 (CteKind::Recursive { start, step, all: *all, step_ctes }, columns)
+            }
+            CteQuery::Modification(modification) => {
+                let columns = modification.returning.iter().flatten();
+                let columns = columns.map(|column| column.name.clone()).collect();
+                (CteKind::Modify(Box::new(self.modify(modification)?)), columns)
             }
         };
         Ok(CtePlan { id: cte.id, name: cte.name.clone(), kind, columns })

@@ -30,6 +30,7 @@ impl Planning<'_> {
     pub(super) fn note_cte(&mut self, cte: &CtePlan) -> Result<()> {
         let depth = match &cte.kind {
             CteKind::Plain(node, _) => self.check_depth(node)?,
+            CteKind::Modify(modify) => self.check_depth(&modify.input)?,
             CteKind::Recursive { start, step, .. } => {
                 self.check_depth(&start.0)?.max(self.check_depth(&step.0)?)
             }

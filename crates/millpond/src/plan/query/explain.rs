@@ -1,6 +1,8 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
-use super::node::{Aggregate, CteKind, HashJoin, Node, QueryPlan, Scan, Strategy, SubPlan};
+use super::node::{
+    Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, Strategy, SubPlan,
+};
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
 use crate::analyze::tree::{
@@ -15,8 +17,8 @@ use millpond_engine::table::Direction;
 
 /// The lines of a plan.
 pub(in crate::plan) fn lines(plan: &QueryPlan, lines: &mut Vec<String>) {
-    let (exprs, shown) = (plan.output.exprs.iter().collect(), plan.subplans.len());
-    let mut explain = Explain { plan, names: Names::of(plan), exprs, shown, lines };
+    let exprs = plan.output.exprs.iter().collect();
+    let mut explain = Explain { plan, names: Names::of(plan), exprs, lines };
     explain.root(None);
 }
 
@@ -30,8 +32,8 @@ pub(in crate::plan) fn modification(
     returned: &[Expr],
     lines: &mut Vec<String>,
 ) {
-    let (plan, shown) = (&selected.plan, selected.shown_subplans);
-    let mut explain = Explain { plan, names: Names::of(plan), exprs: values, shown, lines };
+    let plan = &selected.plan;
+    let mut explain = Explain { plan, names: Names::of(plan), exprs: values, lines };
     let (top, on) = (Place { indent: None }, called(table, &selected.alias));
     explain.head(top, format!("{what} on {on}"));
     explain.once(top);
@@ -47,8 +49,6 @@ struct Explain<'p> {
     names: Names,
     /// What is computed of each row.
     exprs: Vec<&'p Expr>,
-    /// How many of the subplans are shown.
-    shown: usize,
     lines: &'p mut Vec<String>,
 }
 
@@ -80,8 +80,8 @@ impl Explain<'_> {
     /// The plans that are run once: queries of WITH, and subqueries that use nothing of the rows.
     fn once(&mut self, place: Place) {
         let (plan, at) = (self.plan, place.notes());
-        for (number, subplan) in plan.subplans.iter().take(self.shown).enumerate() {
-            if self.names.is_init_plan(number) {
+        for (number, subplan) in plan.subplans.iter().enumerate() {
+            if subplan.shown && self.names.is_init_plan(number) {
                 let returns = self.names.init_param(number);
                 self.label(at, format!("InitPlan {} (returns {returns})", number + 1));
                 self.below(&subplan.plan, Names::of(&subplan.plan), at);
@@ -92,6 +92,7 @@ impl Explain<'_> {
             let place = Place { indent: Some(at + 2) };
             match &cte.kind {
                 CteKind::Plain(node, _) => self.node(node, place, Vec::new(), false),
+                CteKind::Modify(modify) => self.modify(modify, place),
                 CteKind::Recursive { start, step, .. } => {
                     self.head(place, "Recursive Union".into());
                     self.node(&start.0, place.below(), Vec::new(), false);
@@ -99,6 +100,20 @@ impl Explain<'_> {
                 }
             }
         }
+    }
+
+    /// A query of WITH that changes rows.
+    fn modify(&mut self, modify: &Modify, place: Place) {
+        let what = match modify.change {
+            RowChange::Insert(_) => "Insert",
+            RowChange::Update(_) => "Update",
+            RowChange::Delete => "Delete",
+        };
+        self.head(place, format!("{what} on {}", called(&modify.table, &modify.alias)));
+        self.node(&modify.input, place.below(), Vec::new(), false);
+        let mut calls = Vec::new();
+        modify.exprs().for_each(|e| super::shown::note_calls(e, &mut calls));
+        self.calls(calls, place);
     }
 
     fn label(&mut self, at: usize, text: String) {
@@ -317,8 +332,8 @@ impl Explain<'_> {
 
     /// The plan of a subquery.
     fn below(&mut self, plan: &QueryPlan, names: Names, at: usize) {
-        let (exprs, shown) = (plan.output.exprs.iter().collect(), plan.subplans.len());
-        let mut inner = Explain { plan, names, exprs, shown, lines: &mut *self.lines };
+        let exprs = plan.output.exprs.iter().collect();
+        let mut inner = Explain { plan, names, exprs, lines: &mut *self.lines };
         inner.root(Some(at + 2));
     }
 

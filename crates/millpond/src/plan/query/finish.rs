@@ -32,6 +32,10 @@ impl Planning<'_> {
                     Ok(())
                 })
             })?;
+            if let CteKind::Modify(modify) = &cte.kind {
+                own.insert(modify.target);
+                modify.exprs().for_each(|e| used.add(&self.slots_of(e)));
+            }
             if used.without(&own).intersects(&local) {
                 return Err(SqlError::unsupported("WITH in a lateral subquery"));
             }
@@ -41,6 +45,10 @@ impl Planning<'_> {
             each_of_cte(&mut cte.kind, &mut |node| {
                 each_expr(node, &mut |e| self.finish_expr(e, &local))
             })?;
+            if let CteKind::Modify(modify) = &mut cte.kind {
+                modify.exprs_mut().try_for_each(|e| self.finish_expr(e, &local))?;
+                self.finish_recheck(&mut modify.recheck, &local)?;
+            }
             self.note_cte(cte)?;
             self.level.subplan_depth = 0;
         }
@@ -55,6 +63,19 @@ impl Planning<'_> {
         let taken = std::mem::replace(expr, Expr::NULL);
         *expr = self.finished(taken, local)?;
         Ok(())
+    }
+
+    /// Finishes a condition for rows that have changed meanwhile.
+    pub(super) fn finish_recheck(
+        &mut self,
+        condition: &mut Option<Expr>,
+        local: &SlotSet,
+    ) -> Result<()> {
+        let Some(condition) = condition else { return Ok(()) };
+        let shows = std::mem::replace(&mut self.shows, false);
+        let result = self.finish_expr(condition, local);
+        self.shows = shows;
+        result
     }
 
     fn finished(&mut self, expr: Expr, local: &SlotSet) -> Result<Expr> {
@@ -114,7 +135,8 @@ impl Planning<'_> {
         self.note_subplan(depth);
         let number = self.level.subplans.len();
         let once = args.is_empty();
-        self.level.subplans.push(SubPlan { kind, plan, first_arg: self.params, once });
+        let (first_arg, shown) = (self.params, self.shows);
+        self.level.subplans.push(SubPlan { kind, plan, first_arg, once, shown });
         self.level.called.push(Called { query, number, args: args.clone(), depth });
         Ok((number, args))
     }
@@ -131,6 +153,7 @@ pub(super) struct Called {
 fn each_of_cte(kind: &mut CteKind, each: &mut dyn FnMut(&mut Node) -> Result<()>) -> Result<()> {
     match kind {
         CteKind::Plain(node, _) => each(node),
+        CteKind::Modify(modify) => each(&mut modify.input),
         CteKind::Recursive { start, step, .. } => {
             each(&mut start.0)?;
             each(&mut step.0)

@@ -66,6 +66,8 @@ struct Planning<'a> {
     step_ctes: HashSet<CteId>,
     tables: Vec<Arc<TableDef>>,
     waits: bool,
+    /// Whether EXPLAIN shows the subqueries of what is being finished.
+    shows: bool,
     parts: usize,
     depth: usize,
     tries: usize,
@@ -133,6 +135,7 @@ impl<'a> Planner<'a> {
             step_ctes: HashSet::new(),
             tables: Vec::new(),
             waits: false,
+            shows: true,
             parts: 0,
             depth: 0,
             tries: 0,

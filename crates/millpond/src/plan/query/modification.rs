@@ -4,7 +4,10 @@
 //! version takes its place beside the rows that it was joined with, and WHERE is evaluated again,
 //! as an expression. Subqueries that have become joins are subplans there.
 
+use std::sync::Arc;
+
 use super::Planning;
+use super::node::{Modify, RowChange, SlotKind};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::{Body, Modification, ModificationKind};
 use crate::error::Result;
@@ -24,10 +27,10 @@ impl Planner<'_> {
     /// Plans an analyzed statement with that many parameters.
     pub(in crate::plan) fn plan_modification(
         &self,
-        analyzed: &mut Modification,
+        analyzed: &Modification,
+        slots: Vec<SlotKind>,
         params: usize,
     ) -> Result<PlannedModification> {
-        let slots = std::mem::take(&mut analyzed.slots);
         let mut planning = self.planning(&analyzed.query, slots, params);
         let mut planned = planning.modification(analyzed)?;
         planning.complete(&mut planned.selected.plan)?;
@@ -37,30 +40,56 @@ impl Planner<'_> {
 
 impl Planning<'_> {
     fn modification(&mut self, analyzed: &Modification) -> Result<PlannedModification> {
-        let Modification { kind, query, target, columns, alias, .. } = analyzed;
+        let Modification { query, target, columns, alias, .. } = analyzed;
         let path = self.query(query, &[])?;
         let (mut root, mut values, one_row) = (path.node, path.targets, path.one_row);
+        let mut recheck = self.recheck(analyzed)?;
         // RETURNING sees the row that is stored, also that of an INSERT.
         let local = self.finish(&mut root, &mut values, SlotSet::one(*target))?;
         let returned = values.split_off(columns.len().min(values.len()));
-        let shown_subplans = self.level.subplans.len();
-        let condition = match (kind, &query.body) {
+        self.finish_recheck(&mut recheck, &local)?;
+        // What is returned is computed after the change, which can't be taken back any more.
+        let can_begin_unwaiting = one_row && !returned.iter().any(has_subplan);
+        let plan = self.plan_of_level(root, Output::new(Vec::new(), Vec::new()))?;
+        let (target, alias) = (*target, alias.clone());
+        let selected = Selected { plan, target, alias, recheck, can_begin_unwaiting };
+        Ok(PlannedModification { selected, values, returned })
+    }
+
+    /// A query of WITH that changes rows. It starts where it may wait: it can't be taken back.
+    pub(super) fn modify(&mut self, analyzed: &Modification) -> Result<Modify> {
+        let path = self.nested(|planning| planning.query(&analyzed.query, &[]))?;
+        let mut values = path.targets;
+        let returned = values.split_off(analyzed.columns.len().min(values.len()));
+        let recheck = self.recheck(analyzed)?;
+        self.waits = true;
+        let change = match analyzed.kind {
+            ModificationKind::Insert => RowChange::Insert(values),
+            ModificationKind::Update => {
+                RowChange::Update(analyzed.columns.iter().copied().zip(values).collect())
+            }
+            ModificationKind::Delete => RowChange::Delete,
+        };
+        Ok(Modify {
+            input: path.node,
+            table: Arc::clone(&analyzed.table),
+            alias: analyzed.alias.clone(),
+            target: analyzed.target,
+            change,
+            recheck,
+            returned: analyzed.returning.is_some().then_some(returned),
+        })
+    }
+
+    /// WHERE, for rows that have changed meanwhile.
+    fn recheck(&mut self, analyzed: &Modification) -> Result<Option<Expr>> {
+        let condition = match (analyzed.kind, &analyzed.query.body) {
             (ModificationKind::Update | ModificationKind::Delete, Body::Select(select)) => {
                 select.condition.as_ref()
             }
             _ => None,
         };
-        let mut recheck = condition.map(|condition| self.resolve(condition)).transpose()?;
-        if let Some(condition) = &mut recheck {
-            self.finish_expr(condition, &local)?;
-        }
-        // What is returned is computed after the change, which can't be taken back any more.
-        let can_begin_unwaiting = one_row && !returned.iter().any(has_subplan);
-        let plan = self.plan_of_level(root, Output::new(Vec::new(), Vec::new()))?;
-        let (target, alias) = (*target, alias.clone());
-        let selected =
-            Selected { plan, target, alias, recheck, can_begin_unwaiting, shown_subplans };
-        Ok(PlannedModification { selected, values, returned })
+        condition.map(|condition| self.resolve(condition)).transpose()
     }
 }
 

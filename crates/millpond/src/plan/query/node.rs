@@ -54,6 +54,8 @@ pub(crate) struct SubPlan {
     pub(crate) first_arg: usize,
     /// Whether nothing of the query around it is used: then it runs once (an InitPlan).
     pub(crate) once: bool,
+    /// Whether EXPLAIN shows it. Not if only rows that have changed meanwhile need it.
+    pub(crate) shown: bool,
 }
 
 /// A query of WITH that is run once.
@@ -79,6 +81,68 @@ pub(crate) enum CteKind {
         /// The queries of WITH within the step: each round runs them again.
         step_ctes: Vec<CteId>,
     },
+    /// It is run once, whether it is read or not.
+    Modify(Box<Modify>),
+}
+
+/// A query of WITH that inserts, updates or deletes rows.
+#[derive(Debug)]
+pub(crate) struct Modify {
+    /// What gives the rows to be changed or inserted.
+    pub(crate) input: Node,
+    pub(crate) table: Arc<TableDef>,
+    pub(crate) alias: String,
+    /// Where the table's row is: as it was found, then as it is stored.
+    pub(crate) target: Slot,
+    pub(crate) change: RowChange,
+    /// WHERE, for rows that have changed meanwhile.
+    pub(crate) recheck: Option<Expr>,
+    /// The columns of RETURNING, if there is one.
+    pub(crate) returned: Option<Vec<Expr>>,
+}
+
+/// What becomes of a row.
+#[derive(Debug)]
+pub(crate) enum RowChange {
+    /// A row of these values is stored.
+    Insert(Vec<Expr>),
+    /// Columns with their new values.
+    Update(Vec<(usize, Expr)>),
+    Delete,
+}
+
+impl Modify {
+    /// The expressions that are computed of each row.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let (inserted, set): (&[Expr], &[_]) = match &self.change {
+            RowChange::Insert(values) => (values, &[]),
+            RowChange::Update(set) => (&[], set),
+            RowChange::Delete => (&[], &[]),
+        };
+        let values = inserted.iter().chain(set.iter().map(|(_, value)| value));
+        values.chain(self.returned.iter().flatten())
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (inserted, set): (&mut [Expr], &mut [_]) = match &mut self.change {
+            RowChange::Insert(values) => (values, &mut []),
+            RowChange::Update(set) => (&mut [], set),
+            RowChange::Delete => (&mut [], &mut []),
+        };
+        let values = inserted.iter_mut().chain(set.iter_mut().map(|(_, value)| value));
+        values.chain(self.returned.iter_mut().flatten())
+    }
+}
+
+impl QueryPlan {
+    /// Its queries of WITH that change rows. The plan of a subquery has none.
+    pub(crate) fn modifications(&self) -> impl Iterator<Item = &Modify> {
+        self.ctes.iter().filter_map(|cte| match &cte.kind {
+            CteKind::Modify(modify) => Some(&**modify),
+            CteKind::Plain(..) | CteKind::Recursive { .. } => None,
+        })
+    }
 }
 
 /// A step of a plan.

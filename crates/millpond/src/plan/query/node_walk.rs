@@ -260,6 +260,7 @@ impl QueryPlan {
         for cte in &self.ctes {
             match &cte.kind {
                 CteKind::Plain(node, _) => of(node, visit),
+                CteKind::Modify(modify) => of(&modify.input, visit),
                 CteKind::Recursive { start, step, .. } => {
                     of(&start.0, visit);
                     of(&step.0, visit);

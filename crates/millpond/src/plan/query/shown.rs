@@ -97,6 +97,7 @@ impl Names {
         for cte in &plan.ctes {
             match &cte.kind {
                 super::node::CteKind::Plain(node, _) => names.note(node, plan),
+                super::node::CteKind::Modify(modify) => names.note(&modify.input, plan),
                 super::node::CteKind::Recursive { start, step, .. } => {
                     names.note(&start.0, plan);
                     names.note(&step.0, plan);

@@ -165,7 +165,8 @@ fn with_subquery(
     if let Some(condition) = filter {
         root = Node::Filter { input: Box::new(root), condition };
     }
-    let subplan = SubPlan { kind, plan: plan(root, vec![col(0, 0)]), first_arg: 0, once };
+    let subplan =
+        SubPlan { kind, plan: plan(root, vec![col(0, 0)]), first_arg: 0, once, shown: true };
     let call = Expr::SubPlan(Box::new(SubPlanCall { number: 0, column: 0, args, left }));
     let mut plan = plan(column_of(0, &[Some(1), Some(2), None]), vec![col(0, 0), call]);
     plan.subplans.push(subplan);
@@ -213,7 +214,7 @@ fn row_in_rows_with_nulls_has_three_values() {
         let left = vec![col(0, 0), col(0, 1)];
         let kind = SubqueryKind::Any(left.clone(), Compare::Eq);
         let plan_of = plan(values(0, inner), vec![col(0, 0), col(0, 1)]);
-        let subplan = SubPlan { kind, plan: plan_of, first_arg: 0, once };
+        let subplan = SubPlan { kind, plan: plan_of, first_arg: 0, once, shown: true };
         let call =
             Expr::SubPlan(Box::new(SubPlanCall { number: 0, column: 0, args: vec![], left }));
         let outer: &[&[Option<i32>]] = &[
