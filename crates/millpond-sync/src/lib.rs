@@ -23,6 +23,7 @@ pub mod clock;
 pub mod counters;
 #[cfg(unix)]
 pub mod fill;
+pub mod heap;
 pub mod hint;
 pub mod latch;
 pub mod mutant;

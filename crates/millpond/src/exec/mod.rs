@@ -116,13 +116,15 @@ impl Exec<'_> {
             ));
         }
         let _room = ValueRoom::enter(self.resources.memory.share());
-        match &planned.plan {
+        let done = match &planned.plan {
             Plan::Select(plan) => self.select(plan, params, each),
             Plan::Query(plan) => self.query(plan, params, each),
             Plan::Insert(plan) => self.insert(plan, params, each),
             Plan::Change(plan) => self.change(plan, params, each),
             Plan::External(plan) => self.external(plan, params, each),
-        }
+        };
+        self.resources.memory.statement_ended();
+        done
     }
 
     fn may_wait(&self) -> bool {

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use millpond_engine::session::Session;
 use millpond_engine::{TempFiles, TempSpace};
+use millpond_sync::heap;
 
 use crate::error::{Result, SqlError, SqlState};
 
@@ -51,6 +52,9 @@ const STEP: usize = 64 << 10;
 /// What a [`Held`] has without taking it: the operators of a short statement would else write to
 /// the server's count, which all sessions share.
 const UNCOUNTED: usize = 8 << 10;
+
+/// From how much on the memory of a statement is given back to the system at its end.
+const MUCH: usize = 32 << 20;
 
 /// What `query_memory_limit` is by default, in bytes: half of what the machine (or the control
 /// group) has beside the buffer pool.
@@ -88,14 +92,16 @@ impl QueryMemory {
 pub(crate) struct SessionMemory {
     server: Arc<QueryMemory>,
     used: AtomicUsize,
+    /// The most that was in use since the system last got free memory back.
+    peak: AtomicUsize,
     work: AtomicUsize,
     hash_work: AtomicUsize,
 }
 
 impl SessionMemory {
     pub(crate) fn new(server: &Arc<QueryMemory>) -> Arc<Self> {
-        let (used, work, hash_work) = Default::default();
-        Arc::new(Self { server: Arc::clone(server), used, work, hash_work })
+        let (used, peak, work, hash_work) = Default::default();
+        Arc::new(Self { server: Arc::clone(server), used, peak, work, hash_work })
     }
 
     /// Sets `work_mem` and `hash_mem_multiplier`.
@@ -136,6 +142,7 @@ impl SessionMemory {
             self.give_back(bytes);
             return Err(out_of_memory(bytes, operator));
         }
+        self.peak.fetch_max(own, Ordering::Relaxed);
         Ok(())
     }
 
@@ -143,13 +150,28 @@ impl SessionMemory {
     #[cfg_attr(not(feature = "datafusion"), allow(dead_code, reason = "only its pool does"))]
     pub(crate) fn count(&self, bytes: usize) {
         self.server.used.fetch_add(bytes, Ordering::Relaxed);
-        self.used.fetch_add(bytes, Ordering::Relaxed);
+        let own = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        self.peak.fetch_max(own, Ordering::Relaxed);
     }
 
     /// Gives memory back.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.server.used.fetch_sub(bytes, Ordering::Relaxed);
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// After a statement, whose memory is free by now: the system gets it back if it is much.
+    #[inline]
+    pub(crate) fn statement_ended(&self) {
+        if self.peak.load(Ordering::Relaxed) >= MUCH {
+            self.give_back_to_system();
+        }
+    }
+
+    #[cold]
+    fn give_back_to_system(&self) {
+        self.peak.store(0, Ordering::Relaxed);
+        heap::give_back_free();
     }
 }
 
