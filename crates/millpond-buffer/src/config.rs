@@ -196,9 +196,7 @@ impl RingSizes {
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// fn first(session: &BufferSession, rel: &RelHandle, wait: Wait) -> Result<u64, BufferError> {
 ///     session.read(rel, BlockNumber(0), wait, |page| page.u64(16))

@@ -43,9 +43,7 @@ use std::mem::ManuallyDrop;
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// let page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?;
 /// let first = page.read(|page| page.u64(16))?; // Optimistic: the closure may run again.
@@ -201,9 +199,7 @@ impl fmt::Debug for PinnedPage<'_> {
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// let page = session.pin_shared(&rel, BlockNumber(0), Wait::Allowed)?;
 /// assert!(page.bytes().iter().all(|&byte| byte == 0));
@@ -276,9 +272,7 @@ impl Drop for SharedPage<'_> {
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?.into_exclusive()?;
 /// let mut change = page.change();

@@ -92,6 +92,15 @@ impl StreamOptions {
     }
 }
 
+/// The consumer of a stream, as it calls it.
+#[derive(Clone, Copy)]
+struct Consumer<'a> {
+    session: &'a BufferSession,
+    rel: &'a RelHandle,
+    wait: Wait,
+    ring: Option<&'a Ring>,
+}
+
 /// How a block in the queue had to be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetch {
@@ -122,9 +131,7 @@ struct Queued {
 /// # let store = Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// let mut blocks = (0..rel.block_count()).map(BlockNumber);
 /// let mut stream = ReadStream::new(StreamOptions::default());
@@ -219,7 +226,7 @@ impl ReadStream {
         source: &mut dyn FnMut() -> Option<BlockNumber>,
     ) -> Option<BlockNumber> {
         if self.queue.len() < self.distance || self.queue.len() == self.pending {
-            self.look_ahead(session, rel, wait, ring, source);
+            self.look_ahead(Consumer { session, rel, wait, ring }, source);
         }
         self.queue.front().map(|head| head.block)
     }
@@ -256,14 +263,14 @@ impl ReadStream {
         Ok(Some(page))
     }
 
-    fn limit(&self, session: &BufferSession, ring: Option<&Ring>) -> usize {
+    fn limit(&self, of: Consumer<'_>) -> usize {
         let StreamOptions { io_concurrency, io_combine_limit } = self.options;
         if io_concurrency == 0 {
             return 1;
         }
         let wanted = (io_concurrency as usize + 1) * (io_combine_limit as usize).max(WINDOW);
-        let room = session.pool().frames() / PART;
-        let room = ring.map_or(room, |ring| ring.read_ahead_pages().min(room));
+        let room = of.session.pool().frames() / PART;
+        let room = of.ring.map_or(room, |ring| ring.read_ahead_pages().min(room));
         wanted.min(room).max(1)
     }
 
@@ -279,17 +286,10 @@ impl ReadStream {
         self.under_way.count() < at_most.saturating_add(at_most.min(MAX_BACKLOG))
     }
 
-    fn look_ahead(
-        &mut self,
-        session: &BufferSession,
-        rel: &RelHandle,
-        wait: Wait,
-        ring: Option<&Ring>,
-        source: &mut dyn FnMut() -> Option<BlockNumber>,
-    ) {
-        let limit = self.limit(session, ring);
+    fn look_ahead(&mut self, of: Consumer<'_>, source: &mut dyn FnMut() -> Option<BlockNumber>) {
+        let limit = self.limit(of);
         self.distance = self.distance.min(limit);
-        if let Some(ring) = ring {
+        if let Some(ring) = of.ring {
             ring.set_ahead(self.distance);
         }
         // The next block is asked for in any case: without one this would be the end.
@@ -298,7 +298,7 @@ impl ReadStream {
             && (self.queue.is_empty() || self.may_prepare())
         {
             match source() {
-                Some(block) => self.enqueue(session, rel, wait, ring, block),
+                Some(block) => self.enqueue(of, block),
                 None => self.exhausted = true,
             }
         }
@@ -306,24 +306,17 @@ impl ReadStream {
             return;
         }
         if self.pending == self.queue.len() {
-            self.begin_read(session, rel, wait, ring, Urgency::Now);
+            self.begin_read(of, Urgency::Now);
         } else if self.exhausted && self.may_prepare() {
-            self.begin_read(session, rel, wait, ring, Urgency::Later);
+            self.begin_read(of, Urgency::Later);
         }
     }
 
-    fn enqueue(
-        &mut self,
-        session: &BufferSession,
-        rel: &RelHandle,
-        wait: Wait,
-        ring: Option<&Ring>,
-        block: BlockNumber,
-    ) {
-        let absent = session.core.is_absent(rel, block);
+    fn enqueue(&mut self, of: Consumer<'_>, block: BlockNumber) {
+        let absent = of.session.core.is_absent(of.rel, block);
         let follows = self.queue.back().is_some_and(|last| last.block.next() == block);
         if self.pending > 0 && !(absent && follows) {
-            self.begin_read(session, rel, wait, ring, Urgency::Later);
+            self.begin_read(of, Urgency::Later);
         }
         self.queue.push_back(Queued { block, fetch: Fetch::None });
         if !absent {
@@ -333,7 +326,7 @@ impl ReadStream {
         self.pending += 1;
         let is_full = self.pending >= self.options.io_combine_limit as usize;
         if is_full && self.distance > self.pending && self.may_prepare() {
-            self.begin_read(session, rel, wait, ring, Urgency::Later);
+            self.begin_read(of, Urgency::Later);
         }
     }
 
@@ -348,14 +341,8 @@ impl ReadStream {
     /// Begins to read the pending blocks. Those that can't be read ahead are left to the consumer.
     #[cold]
     #[inline(never)]
-    fn begin_read(
-        &mut self,
-        session: &BufferSession,
-        rel: &RelHandle,
-        wait: Wait,
-        ring: Option<&Ring>,
-        urgency: Urgency,
-    ) {
+    fn begin_read(&mut self, of: Consumer<'_>, urgency: Urgency) {
+        let Consumer { session, rel, wait, ring } = of;
         let pending = std::mem::take(&mut self.pending);
         if self.rest > 0 {
             self.rest = self.rest.saturating_sub(pending as u32);

@@ -157,9 +157,7 @@ impl BufferSession {
     /// # let store = std::sync::Arc::new(MemoryStore::new());
     /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
     /// # let rel = RelationId::constant(1).main();
-    /// # pool.create(rel)?;
-    /// # let rel = pool.relation(rel)?;
-    /// # let session = pool.session()?;
+    /// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
     /// # drop(session.extend(&rel, Wait::Allowed)?);
     /// let key = session.read(&rel, BlockNumber(0), Wait::Allowed, |page| page.u64(16))?;
     ///
@@ -230,9 +228,7 @@ impl BufferSession {
     /// # let store = std::sync::Arc::new(MemoryStore::new());
     /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
     /// # let rel = RelationId::constant(1).main();
-    /// # pool.create(rel)?;
-    /// # let rel = pool.relation(rel)?;
-    /// # let session = pool.session()?;
+    /// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
     /// # drop(session.extend(&rel, Wait::Allowed)?);
     /// // Redo of a record that ends at `end` and writes `7` to a page:
     /// let end = Lsn(300);
@@ -344,9 +340,7 @@ impl BufferPool {
     /// # let store = std::sync::Arc::new(MemoryStore::new());
     /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
     /// # let rel = RelationId::constant(1).main();
-    /// # pool.create(rel)?;
-    /// # let rel = pool.relation(rel)?;
-    /// # let session = pool.session()?;
+    /// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
     /// # drop(session.extend(&rel, Wait::Allowed)?);
     /// let redo_point = Lsn(0); // Note the log's end first.
     /// let written = pool.write_dirty(&session, |_progress| ())?;

@@ -156,9 +156,7 @@ impl Relation {
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// assert_eq!((rel.block_count(), rel.pages_in_memory()), (1, 1));
 /// # Ok::<(), BufferError>(())

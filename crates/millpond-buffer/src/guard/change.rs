@@ -16,9 +16,7 @@ use std::mem;
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// let mut page = session.pin(&rel, BlockNumber(0), Wait::Allowed)?.into_exclusive()?;
 /// let mut change = page.change();        // The page is dirty from now on.

@@ -135,9 +135,7 @@ pub fn is_new(page: &PageBytes) -> bool {
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// /// Looks for a key among numbers from byte 16. The count may be torn, so it has a bound.
 /// fn find(page: &impl PageRead, key: u64) -> Option<usize> {

@@ -2,6 +2,7 @@
 //!
 //! **A miss** goes from an absent entry to a resident page (RULES.md has the picture).
 //! [`crate::replacement::evict`] makes room for it.
+//!
 //! Exactly one session turns an entry to LOADING; the others park on it. It takes a frame only
 //! after that, so no session loses a frame in a race. (A read-ahead of several pages takes its
 //! frames first, which is safe there: [`crate::read::read_ahead`].) When it takes a frame, the page

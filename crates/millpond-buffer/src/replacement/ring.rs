@@ -139,9 +139,7 @@ pub(super) struct State {
 /// # let store = std::sync::Arc::new(MemoryStore::new());
 /// # let pool = BufferPool::new(PoolConfig::new(64, 16), store, std::sync::Arc::new(NoLog))?;
 /// # let rel = RelationId::constant(1).main();
-/// # pool.create(rel)?;
-/// # let rel = pool.relation(rel)?;
-/// # let session = pool.session()?;
+/// # let (_, rel, session) = (pool.create(rel)?, pool.relation(rel)?, pool.session()?);
 /// # drop(session.extend(&rel, Wait::Allowed)?);
 /// // `None` if the configuration allows no such rings, or if the relation is small.
 /// let ring = match pool.is_large(rel.block_count()) {

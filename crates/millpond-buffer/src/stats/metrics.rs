@@ -16,160 +16,82 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 /// A count: its metric, its unit, its description, and its value.
 type Count<T> = (&'static str, Unit, &'static str, fn(&T) -> u64);
 
-const TOTALS: [Count<PoolStats>; 17] = [
-    ("millpond_buffer_hits_total", Unit::Count, "Requests for pages in memory", |s| s.hits),
-    ("millpond_buffer_misses_total", Unit::Count, "Requests that loaded a page", |s| s.misses),
-    (
-        "millpond_buffer_restarts_total",
-        Unit::Count,
-        "Optimistic reads repeated because the page changed meanwhile",
-        |s| s.restarts,
-    ),
-    (
-        "millpond_buffer_latched_reads_total",
-        Unit::Count,
-        "Optimistic reads that took the shared latch in the end",
-        |s| s.latched_reads,
-    ),
-    ("millpond_buffer_load_waits_total", Unit::Count, "Waits for another session's load", |s| {
-        s.load_waits
-    }),
-    ("millpond_buffer_pages_read_total", Unit::Count, "Pages read from the store", |s| s.reads),
-    ("millpond_buffer_pages_read_ahead_total", Unit::Count, "Pages read ahead of their use", |s| {
-        s.read_ahead
-    }),
-    ("millpond_buffer_pages_written_total", Unit::Count, "Pages written to the store", |s| {
-        s.writes
-    }),
-    (
-        "millpond_buffer_write_calls_total",
-        Unit::Count,
-        "Writes of one page or of several neighbours",
-        |s| s.write_calls,
-    ),
-    (
-        "millpond_buffer_pages_extended_total",
-        Unit::Count,
-        "Pages added to the ends of relations",
-        |s| s.extended,
-    ),
-    (
-        "millpond_buffer_allocations_total",
-        Unit::Count,
-        "Frames into which sessions began to bring pages",
-        PoolStats::allocations,
-    ),
-    ("millpond_buffer_evictions_total", Unit::Count, "Pages that left memory to make room", |s| {
-        s.evictions
-    }),
-    (
-        "millpond_buffer_dirty_evictions_total",
-        Unit::Count,
-        "Pages that a session wrote before it could take their frames",
-        |s| s.dirty_evictions,
-    ),
-    (
-        "millpond_buffer_frames_examined_total",
-        Unit::Count,
-        "Frames that the clock sweep examined",
-        |s| s.frames_examined,
-    ),
-    ("millpond_buffer_frames_reclaimed_total", Unit::Count, "Frames freed ahead of demand", |s| {
-        s.reclaimed
-    }),
-    (
-        "millpond_buffer_frames_taken_total",
-        Unit::Count,
-        "Frames taken from pages: the clock by which ages are counted",
-        |s| s.clock,
-    ),
-    (
-        "millpond_buffer_regret_total",
-        Unit::Count,
-        "Pages read again within one pool's worth of frames taken",
-        |s| s.regret,
-    ),
-];
+macro_rules! counts {
+    ($($name:literal $unit:ident $text:literal $value:expr;)*) => {
+        &[$(($name, Unit::$unit, $text, $value)),*]
+    };
+}
 
-const GAUGES: [Count<PoolStats>; 2] = [
-    ("millpond_buffer_free_frames", Unit::Count, "Frames that hold no page", |s| s.free_frames),
-    (
-        "millpond_buffer_lost_frames",
-        Unit::Count,
-        "Frames lost until a restart: a device may still write to them",
-        |s| s.lost_frames,
-    ),
-];
+const TOTALS: &[Count<PoolStats>] = counts! {
+    "millpond_buffer_hits_total" Count "Requests for pages in memory" |s| s.hits;
+    "millpond_buffer_misses_total" Count "Requests that loaded a page" |s| s.misses;
+    "millpond_buffer_restarts_total" Count
+        "Optimistic reads repeated because the page changed meanwhile" |s| s.restarts;
+    "millpond_buffer_latched_reads_total" Count
+        "Optimistic reads that took the shared latch in the end" |s| s.latched_reads;
+    "millpond_buffer_load_waits_total" Count "Waits for another session's load" |s| s.load_waits;
+    "millpond_buffer_pages_read_total" Count "Pages read from the store" |s| s.reads;
+    "millpond_buffer_pages_read_ahead_total" Count "Pages read ahead of their use" |s| s.read_ahead;
+    "millpond_buffer_pages_written_total" Count "Pages written to the store" |s| s.writes;
+    "millpond_buffer_write_calls_total" Count
+        "Writes of one page or of several neighbours" |s| s.write_calls;
+    "millpond_buffer_pages_extended_total" Count
+        "Pages added to the ends of relations" |s| s.extended;
+    "millpond_buffer_allocations_total" Count
+        "Frames into which sessions began to bring pages" PoolStats::allocations;
+    "millpond_buffer_evictions_total" Count "Pages that left memory to make room" |s| s.evictions;
+    "millpond_buffer_dirty_evictions_total" Count
+        "Pages that a session wrote before it could take their frames" |s| s.dirty_evictions;
+    "millpond_buffer_frames_examined_total" Count
+        "Frames that the clock sweep examined" |s| s.frames_examined;
+    "millpond_buffer_frames_reclaimed_total" Count "Frames freed ahead of demand" |s| s.reclaimed;
+    "millpond_buffer_frames_taken_total" Count
+        "Frames taken from pages: the clock by which ages are counted" |s| s.clock;
+    "millpond_buffer_regret_total" Count
+        "Pages read again within one pool's worth of frames taken" |s| s.regret;
+};
 
-const IO: [Count<IoCounts>; 14] = [
-    ("millpond_buffer_io_hits_total", Unit::Count, "Requests for pages in memory", |io| io.hits),
-    ("millpond_buffer_io_reads_total", Unit::Count, "Calls that read pages", |io| io.reads),
-    ("millpond_buffer_io_read_bytes_total", Unit::Bytes, "Bytes read", |io| io.read_bytes),
-    ("millpond_buffer_io_writes_total", Unit::Count, "Calls that wrote pages", |io| io.writes),
-    ("millpond_buffer_io_write_bytes_total", Unit::Bytes, "Bytes written", |io| io.write_bytes),
-    ("millpond_buffer_io_extends_total", Unit::Count, "Calls that extended relations", |io| {
-        io.extends
-    }),
-    (
-        "millpond_buffer_io_extend_bytes_total",
-        Unit::Bytes,
-        "Bytes by which relations were extended",
-        |io| io.extend_bytes,
-    ),
-    (
-        "millpond_buffer_io_evictions_total",
-        Unit::Count,
-        "Pages that left memory, found by the sweep",
-        |io| io.evictions,
-    ),
-    (
-        "millpond_buffer_io_reuses_total",
-        Unit::Count,
-        "Pages that left memory because their ring went on",
-        |io| io.reuses,
-    ),
-    (
-        "millpond_buffer_io_fsyncs_total",
-        Unit::Count,
-        "Calls that made everything written durable",
-        |io| io.fsyncs,
-    ),
-    (
-        "millpond_buffer_io_read_us_total",
-        Unit::Microseconds,
-        "Time in reads, of sessions that measure it",
-        |io| io.read_us,
-    ),
-    (
-        "millpond_buffer_io_write_us_total",
-        Unit::Microseconds,
-        "Time in writes, of sessions that measure it",
-        |io| io.write_us,
-    ),
-    (
-        "millpond_buffer_io_extend_us_total",
-        Unit::Microseconds,
-        "Time in extensions, of sessions that measure it",
-        |io| io.extend_us,
-    ),
-    (
-        "millpond_buffer_io_fsync_us_total",
-        Unit::Microseconds,
-        "Time in calls that made everything durable",
-        |io| io.fsync_us,
-    ),
-];
+const GAUGES: &[Count<PoolStats>] = counts! {
+    "millpond_buffer_free_frames" Count "Frames that hold no page" |s| s.free_frames;
+    "millpond_buffer_lost_frames" Count
+        "Frames lost until a restart: a device may still write to them" |s| s.lost_frames;
+};
+
+const IO: &[Count<IoCounts>] = counts! {
+    "millpond_buffer_io_hits_total" Count "Requests for pages in memory" |io| io.hits;
+    "millpond_buffer_io_reads_total" Count "Calls that read pages" |io| io.reads;
+    "millpond_buffer_io_read_bytes_total" Bytes "Bytes read" |io| io.read_bytes;
+    "millpond_buffer_io_writes_total" Count "Calls that wrote pages" |io| io.writes;
+    "millpond_buffer_io_write_bytes_total" Bytes "Bytes written" |io| io.write_bytes;
+    "millpond_buffer_io_extends_total" Count "Calls that extended relations" |io| io.extends;
+    "millpond_buffer_io_extend_bytes_total" Bytes
+        "Bytes by which relations were extended" |io| io.extend_bytes;
+    "millpond_buffer_io_evictions_total" Count
+        "Pages that left memory, found by the sweep" |io| io.evictions;
+    "millpond_buffer_io_reuses_total" Count
+        "Pages that left memory because their ring went on" |io| io.reuses;
+    "millpond_buffer_io_fsyncs_total" Count
+        "Calls that made everything written durable" |io| io.fsyncs;
+    "millpond_buffer_io_read_us_total" Microseconds
+        "Time in reads, of sessions that measure it" |io| io.read_us;
+    "millpond_buffer_io_write_us_total" Microseconds
+        "Time in writes, of sessions that measure it" |io| io.write_us;
+    "millpond_buffer_io_extend_us_total" Microseconds
+        "Time in extensions, of sessions that measure it" |io| io.extend_us;
+    "millpond_buffer_io_fsync_us_total" Microseconds
+        "Time in calls that made everything durable" |io| io.fsync_us;
+};
 
 impl PoolStats {
     /// Describes all metrics to the installed recorder. Call it once, after installing one.
     pub fn describe_metrics() {
-        for (name, unit, text, _) in TOTALS {
+        for &(name, unit, text, _) in TOTALS {
             describe_counter!(name, unit, text);
         }
-        for (name, unit, text, _) in GAUGES {
+        for &(name, unit, text, _) in GAUGES {
             describe_gauge!(name, unit, text);
         }
-        for (name, unit, text, _) in IO {
+        for &(name, unit, text, _) in IO {
             describe_counter!(name, unit, text);
         }
     }
@@ -191,10 +113,10 @@ impl PoolStats {
     /// # Ok::<(), BufferError>(())
     /// ```
     pub fn record_metrics(&self, pool: &'static str) {
-        for (name, _, _, value) in TOTALS {
+        for &(name, _, _, value) in TOTALS {
             counter!(name, "pool" => pool).absolute(value(self));
         }
-        for (name, _, _, value) in GAUGES {
+        for &(name, _, _, value) in GAUGES {
             gauge!(name, "pool" => pool).set(value(self) as f64);
         }
         for (kind, context) in super::rows() {
@@ -203,7 +125,7 @@ impl PoolStats {
                 continue;
             }
             let (kind, context) = (kind.name(), context.name());
-            for (name, _, _, value) in IO {
+            for &(name, _, _, value) in IO {
                 counter!(name, "pool" => pool, "backend" => kind, "context" => context)
                     .absolute(value(io));
             }

@@ -1,3 +1,5 @@
+//! A store, a log or a kernel that fails: pages stay dirty, forks stay whole, and nothing is stuck.
+
 use super::*;
 use crate::*;
 use parking_lot::Mutex;

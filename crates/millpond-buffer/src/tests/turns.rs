@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering;
 
 /// A bench whose reads are begun, and end when a test finishes them.
 fn slow_bench(blocks: u32) -> Bench {
-    let bench = bench(STREAM_FRAMES, blocks);
+    slow(bench(STREAM_FRAMES, blocks))
+}
+
+fn slow(bench: Bench) -> Bench {
     bench.store.background.store(true, Ordering::Relaxed);
     bench.store.cold.store(true, Ordering::Relaxed);
     bench
@@ -29,18 +32,17 @@ fn options() -> StreamOptions {
     StreamOptions { io_concurrency: CONCURRENCY, ..StreamOptions::default() }
 }
 
-/// Goes past blocks without reading them, and finishes no read, until the stream has begun all that
-/// it may.
-fn fill_backlog(
-    stream: &mut ReadStream,
-    session: &BufferSession,
-    rel: &RelHandle,
-    source: &mut dyn FnMut() -> Option<BlockNumber>,
-) {
+/// A stream that has begun all reads that it may: it goes past blocks without reading them, and no
+/// read is finished.
+fn backlog(session: &BufferSession, rel: &RelHandle) -> ReadStream {
+    let mut stream = ReadStream::new(options());
+    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
+    let mut source = || blocks.next();
     while stream.under_way() < MOST {
-        assert!(stream.peek(session, rel, Wait::Allowed, None, source).is_some());
+        assert!(stream.peek(session, rel, Wait::Allowed, None, &mut source).is_some());
         stream.advance();
     }
+    stream
 }
 
 #[test]
@@ -71,9 +73,7 @@ fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
 fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
     let bench = slow_bench(BLOCKS);
     let (session, rel) = bench.pool.open();
-    let mut stream = ReadStream::new(options());
-    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let mut stream = backlog(&session, &rel);
     stream.reset();
     assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (0, AT_ONCE as usize));
     let mut blocks = (1..BLOCKS).step_by(2).map(BlockNumber);
@@ -101,9 +101,7 @@ fn thread_that_fills_frames_makes_the_fence() {
     use crate::arena::FENCED;
     let bench = slow_bench(BLOCKS);
     let (session, rel) = bench.pool.open();
-    let mut stream = ReadStream::new(options());
-    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let mut stream = backlog(&session, &rel);
     let mut read = bench.store.begun.lock().pop().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -130,9 +128,7 @@ fn frames_of_an_abandoned_read_are_never_used_again() {
     let bench = slow_bench(BLOCKS);
     let (session, rel) = bench.pool.open();
     let frames = bench.pool.frames();
-    let mut stream = ReadStream::new(options());
-    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let mut stream = backlog(&session, &rel);
     let read = bench.store.begun.lock().pop().unwrap();
     let (block, lost) = (read.first().0, read.words()[0].as_ptr());
     read.0.abandon(StoreError::Missing { rel: REL });
@@ -162,9 +158,7 @@ fn frames_of_an_abandoned_read_are_never_used_again() {
 #[test]
 #[cfg_attr(miri, ignore = "what is left to the device is a leak to Miri")]
 fn lost_frames_are_part_of_what_reading_ahead_may_have() {
-    let bench = bench(64, 400);
-    bench.store.background.store(true, Ordering::Relaxed);
-    bench.store.cold.store(true, Ordering::Relaxed);
+    let bench = slow(bench(64, 400));
     let (pool, session) = (&bench.pool, bench.pool.session().unwrap());
     let rel = pool.relation(REL).unwrap();
     let mut lost = 0;
@@ -207,9 +201,7 @@ fn the_memory_of_an_abandoned_read_outlives_the_pool() {
     let bench = slow_bench(BLOCKS);
     let pool = Arc::downgrade(&bench.pool);
     let (session, rel) = bench.pool.open();
-    let mut stream = ReadStream::new(options());
-    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let stream = backlog(&session, &rel);
     let read = bench.store.begun.lock().pop().unwrap();
     let words = read.words()[0];
     let address = words.as_ptr().addr() as u64;
@@ -259,9 +251,7 @@ fn a_turn_is_given_up_before_the_end_is_told() {
 /// begin as soon as earlier ones have ended.
 #[test]
 fn a_late_read_does_not_keep_others_from_beginning() {
-    let Bench { pool, store, .. } = bench(STREAM_FRAMES, 2 * BLOCKS);
-    store.background.store(true, Ordering::Relaxed);
-    store.cold.store(true, Ordering::Relaxed);
+    let Bench { pool, store, .. } = slow_bench(2 * BLOCKS);
     let (session, rel) = pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
     let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
@@ -306,10 +296,8 @@ fn a_late_read_does_not_keep_others_from_beginning() {
 
 #[test]
 fn reads_that_wait_for_their_turn_begin_by_themselves() {
-    let bench = bench(STREAM_FRAMES, 2 * BLOCKS);
+    let bench = slow(bench(STREAM_FRAMES, 2 * BLOCKS));
     let (pool, store) = (&bench.pool, &bench.store);
-    store.background.store(true, Ordering::Relaxed);
-    store.cold.store(true, Ordering::Relaxed);
     let (session, rel) = pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
     let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
@@ -383,9 +371,7 @@ fn a_store_that_panics_where_reads_begin() {
 fn reads_that_panic_where_they_begin_hold_nothing() {
     let bench = slow_bench(BLOCKS);
     let (session, rel) = bench.pool.open();
-    let mut stream = ReadStream::new(options());
-    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-    fill_backlog(&mut stream, &session, &rel, &mut || blocks.next());
+    let stream = backlog(&session, &rel);
     bench.store.panic_starts.store(true, Ordering::Relaxed);
     while bench.store.finish_begun() > 0 {}
     assert_eq!(stream.under_way(), 0);

@@ -6,18 +6,19 @@ use crate::config::{PoolConfig, Wait};
 use crate::ids::RelFork;
 use crate::page::PageRead;
 use crate::store::MemoryStore;
-use crate::{BufferPool, Fork, IoContext, NoLog, PAGE_SIZE};
+use crate::{BufferPool, Fork, IoContext, NoLog, PAGE_SIZE, RelHandle};
 use proptest::prelude::*;
 use std::io::Read;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A sink that keeps what it is given, or refuses it.
 #[derive(Debug, Default)]
 struct Kept {
     bytes: Mutex<Vec<u8>>,
-    refuse: std::sync::atomic::AtomicBool,
-    panic: std::sync::atomic::AtomicBool,
-    lost: std::sync::atomic::AtomicU64,
+    refuse: AtomicBool,
+    panic: AtomicBool,
+    lost: AtomicU64,
 }
 
 impl PageTrace for Kept {
@@ -26,8 +27,8 @@ impl PageTrace for Kept {
     }
 
     fn hand_over(&self, chunk: &mut Box<TraceChunk>) -> bool {
-        assert!(!self.panic.load(std::sync::atomic::Ordering::Relaxed), "the sink");
-        if self.refuse.load(std::sync::atomic::Ordering::Relaxed) {
+        assert!(!self.panic.load(Ordering::Relaxed), "the sink");
+        if self.refuse.load(Ordering::Relaxed) {
             return false;
         }
         codec::encode(chunk, &mut self.bytes.lock().unwrap());
@@ -35,9 +36,21 @@ impl PageTrace for Kept {
     }
 
     fn lost(&self, records: u64) {
-        assert!(!self.panic.load(std::sync::atomic::Ordering::Relaxed), "the sink");
-        self.lost.fetch_add(records, std::sync::atomic::Ordering::Relaxed);
+        assert!(!self.panic.load(Ordering::Relaxed), "the sink");
+        self.lost.fetch_add(records, Ordering::Relaxed);
     }
+}
+
+const REL: RelFork = RelationId::constant(1).main();
+
+/// A pool that records its accesses, and a fork.
+fn recorded(trace: Arc<dyn PageTrace>) -> (Arc<BufferPool>, RelHandle) {
+    let mut config = PoolConfig::new(16, 4);
+    config.trace = Some(trace);
+    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).unwrap();
+    pool.create(REL).unwrap();
+    let handle = pool.relation(REL).unwrap();
+    (pool, handle)
 }
 
 fn records_of(chunks: &[u8]) -> Vec<TracedChunk> {
@@ -140,12 +153,7 @@ fn the_bytes_are_those_of_the_description() {
 #[test]
 fn a_pool_records_hits_misses_and_new_pages() {
     let kept = Arc::new(Kept::default());
-    let mut config = PoolConfig::new(16, 4);
-    config.trace = Some(kept.clone());
-    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).unwrap();
-    let rel = RelationId::constant(1).main();
-    pool.create(rel).unwrap();
-    let handle = pool.relation(rel).unwrap();
+    let (pool, handle) = recorded(kept.clone());
     let session = pool.session().unwrap();
     drop(session.extend(&handle, Wait::Allowed).unwrap());
     session.set_io_context(IoContext::Vacuum);
@@ -160,20 +168,15 @@ fn a_pool_records_hits_misses_and_new_pages() {
         flags,
         [TraceFlags::EXTEND, TraceFlags::HIT.with(TraceFlags::VACUUM), TraceFlags::HIT]
     );
-    assert!(chunks[0].records.iter().all(|record| record.page == rel.page(BlockNumber(0))));
+    assert!(chunks[0].records.iter().all(|record| record.page == REL.page(BlockNumber(0))));
 }
 
 /// A sink that panics costs its records, but no pin or latch of a session (rule 6).
 #[test]
 fn a_sink_that_panics_makes_no_access_fail() {
     let kept = Arc::new(Kept::default());
-    kept.panic.store(true, std::sync::atomic::Ordering::Relaxed);
-    let mut config = PoolConfig::new(16, 4);
-    config.trace = Some(kept.clone());
-    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).unwrap();
-    let rel = RelationId::constant(1).main();
-    pool.create(rel).unwrap();
-    let handle = pool.relation(rel).unwrap();
+    kept.panic.store(true, Ordering::Relaxed);
+    let (pool, handle) = recorded(kept.clone());
     let session = pool.session().unwrap();
     // Each kind of access in turn is the one at which a chunk is full.
     let (block, wait) = (BlockNumber(0), Wait::Allowed);
@@ -188,8 +191,8 @@ fn a_sink_that_panics_makes_no_access_fail() {
         before = 0;
     }
     drop(session);
-    pool.truncate(rel, 0).unwrap();
-    pool.drop_relation(rel.relation).unwrap();
+    pool.truncate(REL, 0).unwrap();
+    pool.drop_relation(REL.relation).unwrap();
     assert_eq!(pool.core.free_frames(), 16);
     assert!(kept.bytes.lock().unwrap().is_empty());
 }
@@ -220,7 +223,7 @@ impl PageTrace for Swaps {
 /// A sink without a clock.
 #[derive(Debug, Default)]
 struct Clockless {
-    lost: std::sync::atomic::AtomicU64,
+    lost: AtomicU64,
 }
 
 impl PageTrace for Clockless {
@@ -233,7 +236,7 @@ impl PageTrace for Clockless {
     }
 
     fn lost(&self, records: u64) {
-        self.lost.fetch_add(records, std::sync::atomic::Ordering::Relaxed);
+        self.lost.fetch_add(records, Ordering::Relaxed);
     }
 }
 
@@ -241,7 +244,7 @@ impl PageTrace for Clockless {
 fn a_sink_that_panics_with_a_chunk_has_lost_its_records() {
     let sink = Arc::new(Swaps::default());
     let session = SessionTrace::new(&(sink.clone() as Arc<dyn PageTrace>), 3);
-    let page = RelationId::constant(1).main().page(BlockNumber(0));
+    let page = REL.page(BlockNumber(0));
     (0..2 * CHUNK_RECORDS).for_each(|_| session.note(page, TraceFlags::NORMAL));
     assert_eq!(
         *sink.chunks.lock().unwrap_or_else(|error| error.into_inner()),
@@ -252,17 +255,12 @@ fn a_sink_that_panics_with_a_chunk_has_lost_its_records() {
 #[test]
 fn a_sink_whose_clock_panics_loses_records_and_no_session() {
     let sink = Arc::new(Clockless::default());
-    let mut config = PoolConfig::new(4, 1);
-    config.trace = Some(sink.clone());
-    let pool = BufferPool::new(config, Arc::new(MemoryStore::new()), Arc::new(NoLog)).unwrap();
-    let rel = RelationId::constant(1).main();
-    pool.create(rel).unwrap();
-    let handle = pool.relation(rel).unwrap();
+    let (pool, handle) = recorded(sink.clone());
     // One session at a time, three times.
     (0..3).for_each(|_| {
         drop(pool.session().unwrap().extend(&handle, Wait::Allowed).unwrap());
     });
-    assert_eq!(sink.lost.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(sink.lost.load(Ordering::Relaxed), 3);
 }
 
 #[test]
@@ -270,8 +268,8 @@ fn what_is_dropped_is_counted() {
     let kept = Arc::new(Kept::default());
     let sink: Arc<dyn PageTrace> = kept.clone();
     let session = SessionTrace::new(&sink, 0);
-    let page = RelationId::constant(1).main().page(BlockNumber(1));
-    let refuse = |refuse| kept.refuse.store(refuse, std::sync::atomic::Ordering::Relaxed);
+    let page = REL.page(BlockNumber(1));
+    let refuse = |refuse| kept.refuse.store(refuse, Ordering::Relaxed);
     refuse(true);
     (0..CHUNK_RECORDS + 5).for_each(|_| session.note(page, TraceFlags::HIT));
     refuse(false);
@@ -282,7 +280,7 @@ fn what_is_dropped_is_counted() {
     let chunks = records_of(&kept.bytes.lock().unwrap());
     assert_eq!(chunks.len(), 1);
     assert_eq!((chunks[0].dropped, chunks[0].records.len()), (CHUNK_RECORDS as u32, CHUNK_RECORDS));
-    assert_eq!(kept.lost.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(kept.lost.load(Ordering::Relaxed), 1);
 }
 
 #[cfg(not(miri))]
@@ -334,9 +332,8 @@ mod files {
         let file = TraceFile::create_with_limit(&path, LIMIT).unwrap();
         assert!(!older.exists());
         let session = SessionTrace::new(&(file.clone() as Arc<dyn PageTrace>), 0);
-        let rel = RelationId::constant(1).main();
         for block in 0..200_000 {
-            session.note(rel.page(BlockNumber(block)), TraceFlags::HIT);
+            session.note(REL.page(BlockNumber(block)), TraceFlags::HIT);
             // Lets the writer keep up.
             while block % 1024 == 0 && file.stats().records + 10_000 < u64::from(block) {
                 std::thread::yield_now();

@@ -62,7 +62,7 @@ const DEFAULT_SEGMENT_BLOCKS: u32 = 131_072;
 const DEFAULT_IO_WORKERS: usize = 3;
 const DEFAULT_RESERVED_DESCRIPTORS: usize = 64;
 
-/// Options of a [`FileStore`](super::FileStore). Start from the default and change what you need.
+/// Options of a [`FileStore`]. Start from the default and change what you need.
 ///
 /// ```
 /// # use millpond_buffer::*;
