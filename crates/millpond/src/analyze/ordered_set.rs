@@ -1,5 +1,5 @@
-//! Aggregates with WITHIN GROUP: ordered-set aggregates, and hypothetical-set ones, which are window
-//! functions as well.
+//! Aggregates with WITHIN GROUP: ordered-set aggregates, and hypothetical-set ones, which are
+//! window functions as well.
 
 use super::aggregate::{INTERVAL, array_of, undefined};
 use super::tree::{AggregateFunction, Hypothetical};

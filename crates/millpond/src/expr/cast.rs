@@ -167,12 +167,19 @@ pub(crate) fn text_of(datum: &Datum<'_>, options: &FormatOptions) -> String {
 }
 
 /// Whether converting a value to a type asks for the session's settings.
-pub(crate) fn asks_zone(datum: &Datum<'_>, ty: DataType) -> bool {
+pub(crate) fn asks_session(datum: &Datum<'_>, ty: DataType) -> bool {
     let same = is_of(datum, ty);
+    let as_text = || {
+        use Datum::{Bytea, Date, Float4, Float8, Timestamp};
+        ty.is_string() && matches!(datum, Date(_) | Timestamp(_) | Float4(_) | Float8(_) | Bytea(_))
+    };
+    let is_day = matches!(ty, DataType::Date | DataType::Timestamp);
     !same
         && (ty == DataType::Timestamptz
+            || is_day && matches!(datum, Datum::Text(_))
             || matches!(datum, Datum::Timestamptz(_) | Datum::Other(..))
-            || !ty.is_storable())
+            || !ty.is_storable()
+            || as_text())
 }
 
 /// A time stamp that another zone may have moved out of the range that there is.

@@ -3,6 +3,7 @@
 use super::{Env, Expr, Like, Row, Val, arith, cast, func, like};
 use crate::error::{Result, SqlError, SqlState};
 use crate::exec::damaged;
+use crate::types::FormatOptions;
 use crate::{Datum, Value};
 
 impl Expr {
@@ -60,7 +61,15 @@ impl Expr {
             }
             Expr::Cast(e, ty, explicit) => {
                 let value = e.eval(env)?;
-                cast::cast(value, *ty, *explicit, env.facts.settings.format_options())?
+                let options = env.facts.settings.format_options();
+                match value.datum() {
+                    // It may say `now`.
+                    Datum::Text(_) if !ty.is_string() => {
+                        let options = FormatOptions { now: Some(env.facts.now), ..*options };
+                        cast::cast(value, *ty, *explicit, &options)?
+                    }
+                    _ => cast::cast(value, *ty, *explicit, options)?,
+                }
             }
             Expr::Concat(pair) => {
                 let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);

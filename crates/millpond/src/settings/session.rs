@@ -14,7 +14,7 @@ use millpond_engine::transam::CommitDelay;
 
 use super::{Configuration, Origin, SettingId, SettingValue, Settings, cannot_be_changed, value};
 use crate::error::Result;
-use crate::types::{FormatOptions, IntervalStyle, Zone};
+use crate::types::{DateStyle, FormatOptions, IntervalStyle, Zone};
 
 /// One setting that the running transaction has changed.
 #[derive(Debug)]
@@ -332,6 +332,15 @@ impl SessionSettings {
         if !definition.context.is_of_session() {
             return Err(cannot_be_changed(definition));
         }
+        if definition.name == "DateStyle" {
+            // What the text leaves open stays as it is.
+            let style = |value: &SettingValue| DateStyle::named(value.as_text());
+            return value::parse_date_style(
+                text,
+                style(self.value(id)),
+                style(self.base.value(id)),
+            );
+        }
         value::parse(definition, text)
     }
 
@@ -391,6 +400,9 @@ impl SessionSettings {
                 zone: Zone::parse(self.text("TimeZone")).map_or(Zone::UTC, |(zone, _)| zone),
                 bytea_escape: self.text("bytea_output") == "escape",
                 interval_style: IntervalStyle::named(self.text("IntervalStyle")),
+                date_style: DateStyle::named(self.text("DateStyle")),
+                now: None,
+                extra_float_digits: self.int("extra_float_digits").clamp(-15, 3) as i8,
             },
             bulk_access: bulk_access_of(|name| self.int(name), |name| self.bool(name)),
         };

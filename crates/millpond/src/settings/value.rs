@@ -3,7 +3,7 @@
 use super::definition::{Definition, Kind, Unit};
 use super::nearest;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Zone;
+use crate::types::{DateStyle, Zone};
 
 /// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,19 +107,7 @@ fn parse_text(definition: &Definition, text: &str) -> Result<SettingValue> {
             }
             None => bad("This build knows UTC and fixed offsets, as \"<+01>-01\"."),
         },
-        "DateStyle" => {
-            let mut order = "MDY";
-            for word in text.split(',').map(str::trim) {
-                match word.to_ascii_lowercase().as_str() {
-                    "iso" | "default" | "" => {}
-                    "mdy" | "us" | "noneuro" => order = "MDY",
-                    "dmy" | "euro" | "european" => order = "DMY",
-                    "ymd" => order = "YMD",
-                    _ => return bad("Only style \"ISO\" is supported yet."),
-                }
-            }
-            Ok(SettingValue::Text(format!("ISO, {order}").into()))
-        }
+        "DateStyle" => parse_date_style(text, DateStyle::default(), DateStyle::default()),
         _ if text.contains('\0') => bad("It must not contain a zero byte."),
         "application_name" => {
             // As PostgreSQL does, so that logs stay plain and rows short.
@@ -132,6 +120,22 @@ fn parse_text(definition: &Definition, text: &str) -> Result<SettingValue> {
         }
         _ => Ok(SettingValue::Text(text.into())),
     }
+}
+
+/// Reads `DateStyle`: see [`DateStyle::parse`].
+pub(super) fn parse_date_style(
+    text: &str,
+    current: DateStyle,
+    default: DateStyle,
+) -> Result<SettingValue> {
+    let style = DateStyle::parse(text, current, default).map_err(|detail| {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"DateStyle\": \"{text}\""),
+        )
+        .detail(detail)
+    })?;
+    Ok(SettingValue::Text(style.to_string().into()))
 }
 
 fn parse_word(

@@ -1,4 +1,5 @@
-//! Floats as text: printed with the fewest digits that read back as the same value.
+//! Floats as text: printed with the fewest digits that read back as the same value, or rounded as
+//! `extra_float_digits` wants it.
 
 use std::io::Write;
 
@@ -9,20 +10,46 @@ use crate::error::{Result, SqlError, SqlState};
 /// A float in exponent form fits here ("-1.7976931348623157e308").
 const LONGEST: usize = 32;
 
-pub(super) fn write_f64(value: f64, out: &mut Vec<u8>) {
-    write(value.is_nan(), value.is_infinite(), value < 0.0, 15, out, |buffer| {
-        write!(buffer, "{value:e}")
-    });
+pub(super) fn write_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
+    let digits = digits(15, extra_digits);
+    let fixed_below = digits.map_or(15, |digits| digits as i32);
+    write(
+        value.is_nan(),
+        value.is_infinite(),
+        value < 0.0,
+        fixed_below,
+        out,
+        |buffer| match digits {
+            Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
+            None => write!(buffer, "{value:e}"),
+        },
+    );
 }
 
-pub(super) fn write_f32(value: f32, out: &mut Vec<u8>) {
-    write(value.is_nan(), value.is_infinite(), value < 0.0, 6, out, |buffer| {
-        write!(buffer, "{value:e}")
-    });
+pub(super) fn write_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
+    let digits = digits(6, extra_digits);
+    let fixed_below = digits.map_or(6, |digits| digits as i32);
+    write(
+        value.is_nan(),
+        value.is_infinite(),
+        value < 0.0,
+        fixed_below,
+        out,
+        |buffer| match digits {
+            Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
+            None => write!(buffer, "{value:e}"),
+        },
+    );
 }
 
-/// Lays out the shortest digits as PostgreSQL does: without an exponent while it is at least -4 and
-/// below the number of digits that the type always holds.
+/// How many digits to round to; `None`: to the fewest that read back as the same value.
+fn digits(always: usize, extra: i8) -> Option<usize> {
+    let fewer = usize::from(extra.unsigned_abs());
+    (extra <= 0).then(|| always.saturating_sub(fewer).max(1))
+}
+
+/// Lays out digits as PostgreSQL does: without an exponent while it is at least -4 and below
+/// `fixed_below`, the number of digits that the type always holds or that are wanted.
 fn write(
     nan: bool,
     infinite: bool,
@@ -52,7 +79,12 @@ fn write(
         .ok()
         .and_then(|exponent| exponent.parse().ok())
         .unwrap_or(0);
-    let digits = text[..e].iter().copied().filter(u8::is_ascii_digit);
+    let mut mantissa = &text[..e];
+    // Rounded digits may end in zeros.
+    while let [_, .., b'0'] = mantissa {
+        mantissa = &mantissa[..mantissa.len() - 1];
+    }
+    let digits = mantissa.iter().copied().filter(u8::is_ascii_digit);
     if (-4..fixed_below).contains(&exponent) {
         write_fixed(digits, exponent, out);
     } else {

@@ -27,13 +27,14 @@ pub use calendar::{
     Civil, USECS_PER_DAY, civil_of_date, civil_of_timestamp, date_of_civil, days_in_month,
     in_date_range, in_timestamp_range,
 };
+pub use datetime::{DateFormat, DateOrder, DateStyle};
 pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, pad};
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatOptions {
     /// `TimeZone`
     pub zone: Zone,
@@ -41,6 +42,26 @@ pub struct FormatOptions {
     pub bytea_escape: bool,
     /// `IntervalStyle`
     pub interval_style: IntervalStyle,
+    /// `DateStyle`
+    pub date_style: DateStyle,
+    /// The time of `now` and the days around it, in microseconds since 2000, UTC; `None`: the
+    /// clock's.
+    pub now: Option<i64>,
+    /// `extra_float_digits`: above 0, floats are written so that they read back exactly.
+    pub extra_float_digits: i8,
+}
+
+impl Default for FormatOptions {
+    fn default() -> Self {
+        Self {
+            zone: Zone::default(),
+            bytea_escape: false,
+            interval_style: IntervalStyle::default(),
+            date_style: DateStyle::default(),
+            now: None,
+            extra_float_digits: 1,
+        }
+    }
 }
 
 #[cold]

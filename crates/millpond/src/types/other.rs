@@ -59,8 +59,8 @@ pub(super) fn parse_text(
     options: &FormatOptions,
 ) -> Result<Value> {
     match oid {
-        TIME => time::parse_time(text, typmod, options.zone),
-        TIMETZ => time::parse_timetz(text, typmod, options.zone),
+        TIME => time::parse_time(text, typmod, options),
+        TIMETZ => time::parse_timetz(text, typmod, options),
         INTERVAL => Ok(interval::parse(text, typmod, options.interval_style)?.into()),
         UUID => uuid::parse(text),
         JSON => {

@@ -325,7 +325,7 @@ fn timestamps_with_time_zone() {
         DataType::Timestamptz,
         "2024-01-31 12:00 Mars/Base",
         SqlState::INVALID_PARAMETER_VALUE,
-        "time zone \"Mars/Base\" not recognized",
+        "time zone \"mars/base\" not recognized",
     );
 }
 

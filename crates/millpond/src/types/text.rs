@@ -16,18 +16,18 @@ pub fn encode(ty: DataType, datum: &Datum<'_>, options: &FormatOptions, out: &mu
         Datum::Int2(v) => integer::write_i64(v.into(), out),
         Datum::Int4(v) => integer::write_i64(v.into(), out),
         Datum::Int8(v) => integer::write_i64(v, out),
-        Datum::Float4(v) => float::write_f32(v, out),
-        Datum::Float8(v) => float::write_f64(v, out),
+        Datum::Float4(v) => float::write_f32(v, options.extra_float_digits, out),
+        Datum::Float8(v) => float::write_f64(v, options.extra_float_digits, out),
         Datum::Numeric(v) => write_numeric(v, out),
         Datum::Text(v) => {
             out.extend_from_slice(v.as_bytes());
             out.extend(std::iter::repeat_n(b' ', missing_spaces(ty, v)));
         }
         Datum::Bytea(v) => bytea::write(v, options.bytea_escape, out),
-        Datum::Date(v) => datetime::write_date(v, out),
-        Datum::Timestamp(v) => datetime::write_timestamp(v, None, out),
+        Datum::Date(v) => datetime::write_date(v, options.date_style, out),
+        Datum::Timestamp(v) => datetime::write_timestamp(v, None, options.date_style, out),
         Datum::Timestamptz(v) => {
-            datetime::write_timestamp(v, Some(options.zone.offset_at(v)), out);
+            datetime::write_timestamp(v, Some(options.zone), options.date_style, out);
         }
         Datum::Other(oid, bytes) => other::encode_text(ty, oid, bytes, options, out),
     }
@@ -103,11 +103,9 @@ pub fn parse_borrowed<'a>(
             *hold = Value::Bytea(bytea::parse(text)?);
             hold.as_datum()
         }
-        DataType::Date => Datum::Date(datetime::parse_date(text, options.zone)?),
-        DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, options.zone)?),
-        DataType::Timestamptz => {
-            Datum::Timestamptz(datetime::parse_timestamptz(text, options.zone)?)
-        }
+        DataType::Date => Datum::Date(datetime::parse_date(text, options)?),
+        DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, options)?),
+        DataType::Timestamptz => Datum::Timestamptz(datetime::parse_timestamptz(text, options)?),
         DataType::Other { oid, typmod } => {
             *hold = other::parse_text(oid, typmod, text, options)?;
             hold.as_datum()

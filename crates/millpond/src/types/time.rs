@@ -1,10 +1,10 @@
 //! `time` and `time with time zone` as text.
 
-use millpond_engine::types::current_timestamp;
 use millpond_engine::types::other::{TIME, TIMETZ};
 
+use super::datetime::{self, CivilFields, Session};
 use super::interval::round_usecs;
-use super::{USECS_PER_DAY, Zone, datetime};
+use super::{FormatOptions, USECS_PER_DAY};
 use crate::Value;
 use crate::error::{Result, SqlError, SqlState};
 
@@ -38,54 +38,30 @@ pub(super) fn write(usecs: i64, west: Option<i32>, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn parse_time(text: &str, precision: i32, zone: Zone) -> Result<Value> {
-    let clock = clock(text, "time", zone)?;
-    Ok(time_value(with_precision(clock.usecs, precision)))
+pub(super) fn parse_time(text: &str, precision: i32, options: &FormatOptions) -> Result<Value> {
+    let (_, usecs) = clock(text, "time", options)?;
+    Ok(time_value(with_precision(usecs, precision)))
 }
 
-pub(super) fn parse_timetz(text: &str, precision: i32, zone: Zone) -> Result<Value> {
-    let clock = clock(text, "time with time zone", zone)?;
-    let day_start = |local: i64| local.div_euclid(USECS_PER_DAY) * USECS_PER_DAY;
-    let today = || day_start(zone.local(current_timestamp()));
-    let east = match (clock.zone, clock.day) {
-        (Some(zone), Some(day)) => zone.offset_of_local(day.saturating_add(clock.usecs)),
-        (Some(zone), None) => match zone {
-            Zone::Fixed(seconds) => seconds,
-            // A zone with rules needs a day.
-            #[cfg(feature = "time-zones")]
-            Zone::Named(_) => return Err(syntax("time with time zone", text)),
-        },
-        (None, day) => zone.offset_of_local(day.unwrap_or_else(today).saturating_add(clock.usecs)),
+pub(super) fn parse_timetz(text: &str, precision: i32, options: &FormatOptions) -> Result<Value> {
+    let (fields, usecs) = clock(text, "time with time zone", options)?;
+    let zone = fields.zone().unwrap_or(options.zone);
+    let day = match fields.has_day() {
+        true => fields.days().unwrap_or(0),
+        false => Session::of(options).today(),
     };
-    Ok(timetz_value(with_precision(clock.usecs, precision), -east))
+    let local = day.saturating_mul(USECS_PER_DAY).saturating_add(usecs);
+    Ok(timetz_value(with_precision(usecs, precision), -zone.offset_of_local(local)))
 }
 
-/// What a text says of a time of day.
-struct Clock {
-    usecs: i64,
-    zone: Option<Zone>,
-    /// The start of the day, if there is one in the text.
-    day: Option<i64>,
-}
-
-fn clock(text: &str, ty: &str, zone: Zone) -> Result<Clock> {
-    let bare = text.trim();
-    let bare = bare.strip_prefix(['T', 't']).unwrap_or(bare);
-    // "040506.789" would be a number elsewhere.
-    let digits = bare.find(|c: char| !c.is_ascii_digit()).unwrap_or(bare.len());
-    let (head, tail) = bare.split_at(digits);
-    let fits = (digits == 6 || digits == 4) && !tail.starts_with([':', '-', '/']);
-    let spelled;
-    let text_read = if fits && !(digits == 4 && tail.starts_with('.')) {
-        let seconds = if digits == 6 { &head[4..] } else { "00" };
-        spelled = format!("{}:{}:{seconds}{tail}", &head[..2], &head[2..4]);
-        &spelled
-    } else {
-        bare
+/// The fields of a time of day, and the microseconds since midnight.
+fn clock(text: &str, ty: &str, options: &FormatOptions) -> Result<(CivilFields, i64)> {
+    let read = || {
+        let fields = datetime::time_of_day(text, Session::of(options))?;
+        let usecs = fields.usecs()?;
+        Ok((fields, usecs))
     };
-    datetime::read_clock(text_read, zone)
-        .map(|(usecs, zone, day)| Clock { usecs, zone, day })
-        .map_err(|bad| datetime::error(bad, ty, text))
+    read().map_err(|bad| datetime::error(bad, ty, "time", text))
 }
 
 /// A time of day that a client has sent.
@@ -104,13 +80,4 @@ pub(super) fn checked_zone(west: i32) -> Result<i32> {
     }
     let state = SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE;
     Err(SqlError::new(state, "time zone displacement out of range"))
-}
-
-#[cfg(feature = "time-zones")]
-#[cold]
-fn syntax(ty: &str, text: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_DATETIME_FORMAT,
-        format!("invalid input syntax for type {ty}: \"{text}\""),
-    )
 }

@@ -264,7 +264,9 @@ mod tests {
     fn clocks_are_put_forward_and_back() {
         let (berlin, shown) = zone("europe/berlin").unwrap();
         assert_eq!(shown, "Europe/Berlin");
-        let at = |text: &str| crate::types::datetime::parse_timestamp(text, Zone::UTC).unwrap();
+        let at = |text: &str| {
+            crate::types::datetime::parse_timestamp(text, &Default::default()).unwrap()
+        };
         for (local, utc) in [
             ("2026-01-01 12:00", "2026-01-01 11:00"),
             ("2026-07-01 12:00", "2026-07-01 10:00"),

@@ -30,12 +30,18 @@ pub fn fresh_with(settings: Settings) -> Fresh {
 #[derive(Default)]
 pub struct Transcript {
     types: Vec<millpond::DataType>,
+    /// How values are written: as the session wants it.
+    options: FormatOptions,
     pub text: String,
     /// Where the statement that is running began.
     mark: usize,
 }
 
 impl RowSink for Transcript {
+    fn formats(&mut self, options: &FormatOptions) {
+        self.options = *options;
+    }
+
     fn columns(&mut self, columns: &[ColumnDesc]) -> Result<()> {
         self.types = columns.iter().map(|column| column.ty).collect();
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
@@ -44,13 +50,12 @@ impl RowSink for Transcript {
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
-        let options = FormatOptions::default();
         let fields: Vec<String> = row
             .iter()
             .enumerate()
             .map(|(i, datum)| {
                 let ty = self.types.get(i).copied().unwrap_or(millpond::DataType::Text);
-                text::to_string(ty, datum, &options).unwrap_or_else(|| "NULL".to_owned())
+                text::to_string(ty, datum, &self.options).unwrap_or_else(|| "NULL".to_owned())
             })
             .collect();
         writeln!(self.text, "{}", fields.join("|")).unwrap();
@@ -120,7 +125,8 @@ pub fn run(connection: &mut Connection, sql: &str) -> String {
 }
 
 pub fn run_copy(connection: &mut Connection, sql: &str, copy: &[&str]) -> String {
-    let mut sink = Transcript::default();
+    let options = connection.format_options();
+    let mut sink = Transcript { options, ..Transcript::default() };
     let result = drive(connection, sql, copy, &mut sink);
     connection.set_wait(Wait::Allowed);
     let mut text = sink.text;

@@ -59,6 +59,11 @@ fn aggregates() {
 }
 
 #[test]
+fn styles_of_dates_and_floats() {
+    check(include_str!("answers/styles.txt"));
+}
+
+#[test]
 fn date_and_time_functions() {
     check(include_str!("answers/datetime.txt"));
 }

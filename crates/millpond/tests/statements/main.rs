@@ -23,6 +23,7 @@ mod row_locks;
 mod rows;
 mod session;
 mod spills;
+mod styles;
 mod time_zones;
 mod transactions;
 mod vacuum;

@@ -20,7 +20,7 @@ use crate::memory::Held;
 use crate::parse::{CopyOptions, Name};
 use crate::plan::{default_of, find_table};
 use crate::sink::{CommandTag, RowSink};
-use crate::types::text;
+use crate::types::{FormatOptions, text};
 use crate::{Datum, Value};
 
 /// A good size for a batch of rows.
@@ -209,6 +209,7 @@ impl Target {
             row[*column] = value.datum();
         }
         let options = env.facts.settings.format_options();
+        let options = &FormatOptions { now: Some(env.facts.now), ..*options };
         for ((column, field), hold) in columns.iter().zip(fields).zip(holds) {
             let Some(field) = field else { continue };
             let def = &table.columns[*column];

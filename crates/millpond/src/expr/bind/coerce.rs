@@ -1,5 +1,7 @@
 //! Conversions that an expression needs, made explicit.
 
+use millpond_engine::types::other::{JSON, JSONB, UUID};
+
 use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed};
 use crate::error::{Result, SqlError, SqlState};
@@ -9,7 +11,7 @@ use crate::expr::types::{
     is_int, unify,
 };
 use crate::expr::{Expr, Func, cast};
-use crate::types::{FormatOptions, IntervalStyle, Zone, text};
+use crate::types::{DateOrder, DateStyle, FormatOptions, IntervalStyle, Zone, text};
 use crate::{DataType, Value};
 
 /// How far a conversion may go.
@@ -20,27 +22,41 @@ pub(crate) enum Coercion {
     Explicit,
 }
 
-/// Whether a literal is another value in another session: one without an offset in another zone, or
-/// one like `today`.
-fn asks_zone(ty: DataType, literal: &str) -> bool {
-    let value_at = |hours: i32, interval_style: IntervalStyle| {
-        let zone = Zone::Fixed(hours * 3600);
-        let options = FormatOptions { zone, interval_style, ..FormatOptions::default() };
-        text::parse(ty, literal, &options).ok()
-    };
-    let style = IntervalStyle::Postgres;
-    match ty {
-        // Zones in which it is never the same day.
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz => {
-            value_at(-12, style) != value_at(12, style)
-        }
-        // And in which it is never the same time.
-        DataType::Other { .. } => {
-            let value = value_at(-12, style);
-            value != value_at(11, style) || value != value_at(12, IntervalStyle::SqlStandard)
-        }
+/// The settings that a literal may depend on, each once as it is not by default. The zones are such
+/// that it is never the same day in all of them, nor the same time.
+fn other_options() -> impl Iterator<Item = FormatOptions> {
+    let zones = [-12, 11, 12]
+        .map(|hours| FormatOptions { zone: Zone::Fixed(hours * 3600), ..FormatOptions::default() });
+    let orders = [DateOrder::Dmy, DateOrder::Ymd].map(|order| FormatOptions {
+        date_style: DateStyle { order, ..DateStyle::default() },
+        ..FormatOptions::default()
+    });
+    let interval_style = IntervalStyle::SqlStandard;
+    let interval = FormatOptions { interval_style, ..FormatOptions::default() };
+    zones.into_iter().chain(orders).chain([interval])
+}
+
+/// The value of a literal; `None` if it depends on the session, as that of `today` or `1/2/2003`.
+fn value_in_all_sessions(ty: DataType, literal: &str) -> Result<Option<Value>> {
+    let value = text::parse(ty, literal, &FormatOptions::default());
+    let depends = match ty {
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz => true,
+        DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | UUID),
         _ => false,
+    };
+    if !depends {
+        return value.map(Some);
     }
+    // The clock may stand still while the literal is read several times.
+    let is_now = literal.to_ascii_lowercase().contains("now");
+    let is_same = |options| match (&value, text::parse(ty, literal, &options)) {
+        (Ok(value), Ok(other)) => *value == other,
+        (value, other) => value.is_err() && other.is_err(),
+    };
+    if !is_now && other_options().all(is_same) {
+        return value.map(Some);
+    }
+    Ok(None)
 }
 
 impl Binder<'_> {
@@ -68,7 +84,7 @@ impl Binder<'_> {
         }
         Ok(match typed.expr {
             // A constant is converted once, unless each session converts it in its own way.
-            Expr::Const(value) if !cast::asks_zone(&value.as_datum(), to) => {
+            Expr::Const(value) if !cast::asks_session(&value.as_datum(), to) => {
                 let value = cast::cast(value.into(), to, explicit, &FormatOptions::default())?;
                 Expr::Const(value.into_value())
             }
@@ -86,17 +102,12 @@ impl Binder<'_> {
                     DataType::Char(_) => DataType::Text,
                     other => other,
                 };
-                let options = FormatOptions::default();
                 let explicit = how == Coercion::Explicit;
-                let value = text::parse(wide, &literal, &options)?;
-                if asks_zone(to, &literal) {
-                    return Ok(Expr::Cast(
-                        Box::new(Expr::Const(Value::Text(literal))),
-                        to,
-                        explicit,
-                    ));
-                }
-                let value = cast::cast(value.into(), to, explicit, &options)?;
+                let Some(value) = value_in_all_sessions(wide, &literal)? else {
+                    let literal = Expr::Const(Value::Text(literal));
+                    return Ok(Expr::Cast(Box::new(literal), to, explicit));
+                };
+                let value = cast::cast(value.into(), to, explicit, &FormatOptions::default())?;
                 Ok(Expr::Const(value.into_value()))
             }
             Expr::Param(number) => match &mut self.params {

@@ -127,7 +127,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Text,
         User,
         "ISO, MDY",
-        "Dates are written in ISO style and read as month, day, year; the order given here is only shown.",
+        "How dates and time stamps are written, and the order in which their numbers are read.",
     )),
     reported(def(
         "IntervalStyle",
@@ -153,7 +153,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(-15, 3, No),
         User,
         "1",
-        "Accepted for compatibility, no effect: floats are written so that they read back exactly.",
+        "Above 0, floats are written so that they read back exactly; else rounded to so many digits less.",
     ),
     reported(def(
         "client_encoding",

@@ -352,30 +352,30 @@ fn quantity(token: &Token<'_>, wanted: Unit, sum: &mut Sum, seen: &mut Seen) -> 
     let negative = token.negative == Some(true);
     let mut rest = token.text;
     let digits = take(&mut rest, |c| c.is_ascii_digit());
+    // The least number has no positive counterpart.
     let mut whole = match digits {
         "" => 0,
-        digits => digits.parse::<i64>().map_err(|_| Bad::Field)?,
+        digits => digits.parse::<i128>().map_err(|_| Bad::Field)?,
     };
     let (mut unit, mut fraction) = (wanted, 0.0);
-    if let Some(months) = rest.strip_prefix('-') {
-        let months = match months {
-            "" => 0,
-            digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
-                digits.parse::<i64>().map_err(|_| Bad::Field)?
-            }
-            _ => return Err(Bad::Syntax),
-        };
-        if months >= 12 {
+    if let Some(mut months) = rest.strip_prefix('-') {
+        let digits = take(&mut months, |c| c.is_ascii_digit());
+        let count = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| Bad::Field)? };
+        if count >= 12 {
             return Err(Bad::Field);
         }
+        if !months.is_empty() {
+            return Err(Bad::Syntax);
+        }
         unit = Unit::Month;
-        whole = whole.checked_mul(12).and_then(|all| all.checked_add(months)).ok_or(Bad::Field)?;
+        whole = whole.checked_mul(12).and_then(|all| all.checked_add(count)).ok_or(Bad::Field)?;
     } else if let Some(digits) = rest.strip_prefix('.') {
         fraction = fraction_of(digits)?;
     } else if !rest.is_empty() {
         return Err(Bad::Syntax);
     }
     let (whole, fraction) = if negative { (-whole, -fraction) } else { (whole, fraction) };
+    let whole = i64::try_from(whole).map_err(|_| Bad::Field)?;
     sum.add(unit, whole, fraction)?;
     seen.mark(match unit {
         Unit::Second if fraction != 0.0 => Seen::seconds(),
@@ -406,10 +406,8 @@ fn time(text: &str, range: i32) -> Result<i64, Bad> {
     let mut count = 0;
     for part in clock.split(':') {
         let slot = parts.get_mut(count).ok_or(Bad::Syntax)?;
-        if part.is_empty() {
-            return Err(Bad::Syntax);
-        }
-        *slot = part.parse().map_err(|_| Bad::Field)?;
+        // Nothing between colons is a zero.
+        *slot = if part.is_empty() { 0 } else { part.parse().map_err(|_| Bad::Field)? };
         count += 1;
     }
     let minute_to_second =

@@ -9,11 +9,12 @@ use crate::error::{Result, SqlError};
 use crate::expr::cast::text_of;
 use crate::types::array::array_of;
 use crate::types::json::{to_jsonb, too_long, write_string};
-use crate::types::{FormatOptions, Zone};
+use crate::types::{DateStyle, FormatOptions, Zone};
 use crate::{Datum, Numeric};
 
-/// A value's text as JSON has it: dates and times by ISO 8601.
+/// A value's text as JSON has it: dates and times by ISO 8601, whatever `DateStyle` says.
 fn text(datum: &Datum<'_>, options: &FormatOptions) -> String {
+    let options = &FormatOptions { date_style: DateStyle::default(), ..*options };
     let text = text_of(datum, options);
     match datum {
         Datum::Timestamp(_) => text.replacen(' ', "T", 1),
