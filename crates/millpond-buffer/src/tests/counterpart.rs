@@ -220,8 +220,7 @@ impl World {
         while self.goes_on() {
             let ring = Ring::with_pages(&self.bench.pool, AccessStrategy::BulkRead, 4);
             let mut stream = ReadStream::default();
-            let mut blocks = 0..BLOCKS;
-            let mut source = || blocks.next().map(BlockNumber);
+            let mut source = source_of(0..BLOCKS);
             let ring = ring.as_ref();
             while let Some(block) = stream.peek(&session, &rel, Wait::Allowed, ring, &mut source) {
                 let read = || {

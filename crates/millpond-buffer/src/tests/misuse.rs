@@ -65,8 +65,7 @@ fn a_stream_reads_nothing_ahead_for_another_pool() {
     let session = ours.pool.session().unwrap();
     let (rel, their_rel) = (ours.pool.relation(REL).unwrap(), theirs.pool.relation(REL).unwrap());
     let mut stream = ReadStream::default();
-    let mut blocks = (0..60).map(BlockNumber);
-    let mut source = || blocks.next();
+    let mut source = source_of(0..60);
     while stream.next_page(&session, &rel, Wait::Allowed, None, &mut source).unwrap().is_some() {}
     assert!(stream.distance() > 1);
     stream.reset();

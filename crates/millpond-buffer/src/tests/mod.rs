@@ -359,6 +359,12 @@ fn pin_block<'s>(session: &'s BufferSession, rel: &RelHandle, block: u32) -> Pin
     session.pin(rel, BlockNumber(block), Wait::Allowed).unwrap()
 }
 
+/// A stream's source.
+fn source_of(blocks: impl IntoIterator<Item = u32>) -> impl FnMut() -> Option<BlockNumber> {
+    let mut blocks = blocks.into_iter();
+    move || blocks.next().map(BlockNumber)
+}
+
 /// Checks that no frame is held by a read or a load that should have ended.
 fn all_free_after_drop(bench: &Bench) {
     bench.pool.drop_relation(REL.relation).unwrap();

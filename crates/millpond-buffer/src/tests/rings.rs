@@ -372,8 +372,7 @@ fn reading_ahead_keeps_to_the_ring() {
         let ring = world.ring(strategy);
         let (before, read_before) = (world.bulk_pages(), world.bench.pool.stats().reads);
         let mut stream = ReadStream::default();
-        let mut blocks = (OURS..ALL).map(BlockNumber);
-        let mut source = || blocks.next();
+        let mut source = source_of(OURS..ALL);
         let (session, rel) = (&world.session, &world.rel);
         let mut most = 0;
         while let Some(block) = stream.peek(session, rel, Wait::Allowed, Some(&ring), &mut source) {

@@ -22,8 +22,7 @@ fn scan(
     rel: &RelHandle,
     blocks: impl IntoIterator<Item = u32>,
 ) -> Result<u32, BufferError> {
-    let mut blocks = blocks.into_iter();
-    let mut source = || blocks.next().map(BlockNumber);
+    let mut source = source_of(blocks);
     let mut seen = 0;
     while let Some(block) = stream.peek(session, rel, Wait::Allowed, None, &mut source) {
         let number = session.read(rel, block, Wait::Allowed, |page| page.u64(16))?;
@@ -67,8 +66,7 @@ fn what_the_system_has_cached_is_joined_but_not_read_far_ahead() {
     let mut stream =
         ReadStream::new(StreamOptions { io_concurrency: 8, io_combine_limit: COMBINE });
     let mut most = 0;
-    let mut blocks = 0..MANY;
-    let mut source = || blocks.next().map(BlockNumber);
+    let mut source = source_of(0..MANY);
     while let Some(page) =
         stream.next_page(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
     {
@@ -160,8 +158,7 @@ fn a_file_that_ends_within_a_run_is_an_error_of_the_page_that_is_missing() {
     // The file is cut without the pool's knowledge.
     bench.store.inner.truncate(REL, 30).unwrap();
     let mut stream = ReadStream::default();
-    let mut blocks = 0..64;
-    let mut source = || blocks.next().map(BlockNumber);
+    let mut source = source_of(0..64);
     for block in 0..64u32 {
         assert_eq!(
             stream.peek(&session, &rel, Wait::Allowed, None, &mut source),
@@ -248,8 +245,7 @@ fn reads_under_way_end_before_a_fork_is_dropped_or_cut() {
         bench.store.background.store(true, Ordering::Relaxed);
         let (session, rel) = bench.pool.open();
         let mut stream = joining_stream();
-        let mut blocks = 0..BLOCKS;
-        let mut source = || blocks.next().map(BlockNumber);
+        let mut source = source_of(0..BLOCKS);
         // The stream's reads on this thread make the distance grow, until one is begun in the
         // background.
         while bench.store.begun.lock().is_empty() {
@@ -289,8 +285,7 @@ fn a_session_that_must_not_wait_lets_others_read() {
     bench.store.background.store(true, Ordering::Relaxed);
     let (session, rel) = bench.pool.open();
     let mut stream = ReadStream::default();
-    let mut blocks = 0..64;
-    let mut source = || blocks.next().map(BlockNumber);
+    let mut source = source_of(0..64);
     let (mut seen, mut finished) = (0u32, 0);
     while let Some(block) = stream.peek(&session, &rel, Wait::Never, None, &mut source) {
         match session.read(&rel, block, Wait::Never, |page| page.u64(16)) {

@@ -36,8 +36,7 @@ fn options() -> StreamOptions {
 /// read is finished.
 fn backlog(session: &BufferSession, rel: &RelHandle) -> ReadStream {
     let mut stream = ReadStream::new(options());
-    let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-    let mut source = || blocks.next();
+    let mut source = source_of((0..BLOCKS).step_by(2));
     while stream.under_way() < MOST {
         assert!(stream.peek(session, rel, Wait::Allowed, None, &mut source).is_some());
         stream.advance();
@@ -52,8 +51,7 @@ fn a_stream_is_not_at_its_end_because_it_may_begin_no_read() {
         let (session, rel) = bench.pool.open();
         let options = StreamOptions { io_combine_limit: combine, ..options() };
         let mut stream = ReadStream::new(options);
-        let mut blocks = (0..BLOCKS).step_by(2).map(BlockNumber);
-        let mut source = || blocks.next();
+        let mut source = source_of((0..BLOCKS).step_by(2));
         for expected in (0..BLOCKS).step_by(2) {
             let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
             assert_eq!(next, Some(BlockNumber(expected)));
@@ -76,8 +74,7 @@ fn a_stream_begins_anew_beside_the_reads_of_its_last_source() {
     let mut stream = backlog(&session, &rel);
     stream.reset();
     assert_eq!((stream.under_way(), bench.store.begun.lock().len()), (0, AT_ONCE as usize));
-    let mut blocks = (1..BLOCKS).step_by(2).map(BlockNumber);
-    let mut source = || blocks.next();
+    let mut source = source_of((1..BLOCKS).step_by(2));
     for expected in (1..BLOCKS).step_by(2) {
         let next = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
         assert_eq!(next, Some(BlockNumber(expected)));
@@ -165,8 +162,7 @@ fn lost_frames_are_part_of_what_reading_ahead_may_have() {
     for round in 0..20 {
         let options = StreamOptions { io_concurrency: 4, io_combine_limit: 4 };
         let mut stream = ReadStream::new(options);
-        let mut blocks = (round * 20..round * 20 + 20).map(BlockNumber);
-        let mut source = || blocks.next();
+        let mut source = source_of(round * 20..round * 20 + 20);
         while stream.peek(&session, &rel, Wait::Allowed, None, &mut source).is_some() {
             stream.advance();
         }
@@ -254,8 +250,7 @@ fn a_late_read_does_not_keep_others_from_beginning() {
     let Bench { pool, store, .. } = slow_bench(2 * BLOCKS);
     let (session, rel) = pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 3, io_combine_limit: 1 });
-    let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
-    let mut source = || blocks.next();
+    let mut source = source_of((0..2 * BLOCKS).step_by(2));
     let mut peek = |stream: &mut ReadStream| {
         let block = stream.peek(&session, &rel, Wait::Allowed, None, &mut source);
         assert!(store.begun.lock().len() <= 4, "too many at a time");
@@ -300,8 +295,7 @@ fn reads_that_wait_for_their_turn_begin_by_themselves() {
     let (pool, store) = (&bench.pool, &bench.store);
     let (session, rel) = pool.open();
     let mut stream = ReadStream::new(StreamOptions { io_concurrency: 1, io_combine_limit: 1 });
-    let mut blocks = (0..2 * BLOCKS).step_by(2).map(BlockNumber);
-    let mut source = || blocks.next();
+    let mut source = source_of((0..2 * BLOCKS).step_by(2));
     let mut peek = |stream: &mut ReadStream| {
         stream.peek(&session, &rel, Wait::Allowed, None, &mut source).unwrap()
     };

@@ -320,8 +320,7 @@ fn scans(trial: &mut Trial) {
             let rel = pool.relation(REL)?;
             let mut stream =
                 ReadStream::new(StreamOptions { io_concurrency: 2, io_combine_limit: 2 });
-            let mut blocks = (0..40).map(BlockNumber);
-            let mut source = || blocks.next();
+            let mut source = source_of(0..40);
             while let Some(block) = stream.peek(session, &rel, Wait::Allowed, None, &mut source) {
                 let number = session.read(&rel, block, Wait::Allowed, |page| page.u64(16))?;
                 assert_eq!(number, u64::from(block.0));

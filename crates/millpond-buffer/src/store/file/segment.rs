@@ -113,20 +113,7 @@ impl Segment {
         first: u32,
         targets: &mut [IoTarget<'_>],
     ) -> io::Result<Attempt> {
-        let mut offset = byte_offset(first);
-        for group in targets.chunks_mut(MAX_VECTORS) {
-            let mut rest = group;
-            while !rest.is_empty() {
-                match retry(|| fill::read_at(file, rest, offset))? {
-                    0 => return Ok(Attempt::End),
-                    done => {
-                        offset += done as u64;
-                        IoTarget::advance(&mut rest, done);
-                    }
-                }
-            }
-        }
-        Ok(Attempt::Done)
+        fill_all(first, targets, |rest, offset| fill::read_at(file, rest, offset))
     }
 
     /// Reads whole pages by the file's descriptor if no device has to be waited for.
@@ -139,27 +126,12 @@ impl Segment {
         if self.direct {
             return Ok(Attempt::WouldWait);
         }
-        let mut offset = byte_offset(first);
-        for group in targets.chunks_mut(MAX_VECTORS) {
-            let mut rest = group;
-            while !rest.is_empty() {
-                match retry(|| fill::read_at_hand(file, rest, offset)) {
-                    Ok(0) => return Ok(Attempt::End),
-                    Ok(done) => {
-                        offset += done as u64;
-                        IoTarget::advance(&mut rest, done);
-                    }
-                    Err(error) => match Errno::from_io_error(&error) {
-                        Some(Errno::AGAIN) => return Ok(Attempt::WouldWait),
-                        Some(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                            return Ok(Attempt::Unsupported);
-                        }
-                        _ => return Err(error),
-                    },
-                }
-            }
-        }
-        Ok(Attempt::Done)
+        let read = fill_all(first, targets, |rest, at| fill::read_at_hand(file, rest, at));
+        read.or_else(|error| match Errno::from_io_error(&error) {
+            Some(Errno::AGAIN) => Ok(Attempt::WouldWait),
+            Some(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(Attempt::Unsupported),
+            _ => Err(error),
+        })
     }
 
     /// Reads whole pages without a descriptor.
@@ -275,6 +247,28 @@ impl Segment {
     pub(super) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Acquire)
     }
+}
+
+/// Fills all targets from block `first` on. `read` fills some of those that are left.
+fn fill_all(
+    first: u32,
+    targets: &mut [IoTarget<'_>],
+    read: impl Fn(&mut [IoTarget<'_>], u64) -> io::Result<usize>,
+) -> io::Result<Attempt> {
+    let mut offset = byte_offset(first);
+    for group in targets.chunks_mut(MAX_VECTORS) {
+        let mut rest = group;
+        while !rest.is_empty() {
+            match retry(|| read(rest, offset))? {
+                0 => return Ok(Attempt::End),
+                done => {
+                    offset += done as u64;
+                    IoTarget::advance(&mut rest, done);
+                }
+            }
+        }
+    }
+    Ok(Attempt::Done)
 }
 
 /// The number of whole pages in a file of that length. A torn last page, which a crash may leave,
