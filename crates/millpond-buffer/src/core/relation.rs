@@ -3,9 +3,8 @@
 //!
 //! **Loading.** One session turns an absent entry to LOADING, by a compare-and-swap. It, or the
 //! thread that it hands the load over to, ends the load by one swap. Threads that wait for the end
-//! mark the entry as WAITED and park on its address.
-//!
-//! Dropping a [`Loading`] makes the entry absent again, as it was before (rule 6).
+//! mark the entry as WAITED and park on its address. Dropping a [`Loading`] makes the entry absent
+//! again, as it was before (rule 6).
 //!
 //! [`ReadAhead`] limits the frames that loads ahead of need hold. A session waits there for one
 //! such load to end.

@@ -3,14 +3,10 @@
 //! [`SessionCore`] is what the modules that load, replace and write pages know of a session. It
 //! belongs to one thread at a time. `BufferSession` is its public face.
 //!
-//! [`HeldLatches`] finds a session that would wait for itself, in debug builds. A session that asks
-//! for a latch that it holds, or reads a page that it is changing, waits for itself. A release
-//! build does not detect that and waits for ever: detection would cost each latch a store. In a
-//! debug build a session keeps a list, and panics instead.
-//!
-//! The list belongs to one session, so it needs no ordering. A guard adds itself when it
-//! has the latch, and removes itself before it gives it back. A forgotten guard stays on the list,
-//! as its latch stays held.
+//! [`HeldLatches`] finds a session that would wait for itself (RULES.md, misuse). A release build
+//! waits for ever: detection would cost each latch a store. In a debug build a session keeps a list
+//! of its latches, and panics instead. A guard adds itself when it has the latch, and removes
+//! itself before it gives it back. A forgotten guard stays on the list, as its latch stays held.
 
 use crate::core::PoolCore;
 use crate::core::frame::{DAMAGED, Frame, NoPin, NoRead};

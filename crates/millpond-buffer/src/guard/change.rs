@@ -6,8 +6,7 @@ use crate::ids::{Lsn, PageId};
 use crate::page::words::{self, PageWords};
 use crate::page::{PageBytes, PageRead};
 use std::cmp::Ordering;
-use std::fmt;
-use std::mem;
+use std::{fmt, mem};
 
 /// A change of a page. Optimistic readers are kept out from the first write to the end.
 ///

@@ -6,8 +6,7 @@
 //! Page words are the standard library's atomics even under a model checker: the checker explores
 //! the protocol around them, not each of 1,024 words.
 
-use super::PageBytes;
-use super::PageRead;
+use super::{PageBytes, PageRead};
 use crate::PAGE_SIZE;
 use millpond_sync::audit;
 use std::cmp::Ordering as Order;

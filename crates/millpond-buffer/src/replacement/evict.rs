@@ -27,20 +27,14 @@
 //! pages hold some frames for a moment, it waits until they are done. It sleeps meanwhile, since
 //! such a thread may have been descheduled. It waits ten seconds at most, but for reads ahead as
 //! long as they take.
-//!
-//! **Failure.** [`VictimBatch`] and [`Owned`] give back what they hold when dropped, on errors and
-//! panics alike (rule 6). A frame whose page has been unlinked goes to a freelist.
 
-use super::Backoff;
-use super::Owned;
+use super::{Backoff, Lost, MAX_CLAIMS, Owned, VictimBatch};
 use crate::config::Wait;
 use crate::core::PoolCore;
 use crate::core::frame::{Claimer, DAMAGED, Leaves, NoTake, PINS};
-use crate::core::session::MAX_CLAIMS_ON_THE_WAY;
-use crate::core::session::SessionCore;
+use crate::core::session::{MAX_CLAIMS_ON_THE_WAY, SessionCore};
 use crate::error::BufferError;
 use crate::policy::{self, SweepFrames, Take};
-use crate::replacement::{Lost, MAX_CLAIMS, VictimBatch};
 use crate::stats::{Event, Histogram};
 use crate::write_back::{Attempt, write_frame};
 use std::cell::RefCell;

@@ -29,8 +29,7 @@ use crate::error::BufferError;
 use crate::ids::PageId;
 use crate::policy;
 use crate::stats::Histogram;
-use millpond_sync::mutant;
-use millpond_sync::thread;
+use millpond_sync::{mutant, thread};
 
 pub(crate) mod evict;
 pub(crate) mod reuse;

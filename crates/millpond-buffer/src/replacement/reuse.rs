@@ -8,11 +8,9 @@
 
 use super::evict;
 use super::ring::{GIVEN_TIME_OF_POOL, LEAST_GIVEN_TIME, Ring, Slot};
-use crate::config::AccessStrategy;
-use crate::config::Wait;
+use crate::config::{AccessStrategy, Wait};
 use crate::core::frame::OWNED;
-use crate::core::session::MAX_CLAIMS_ON_THE_WAY;
-use crate::core::session::SessionCore;
+use crate::core::session::{MAX_CLAIMS_ON_THE_WAY, SessionCore};
 use crate::error::BufferError;
 use crate::ids::PageId;
 use crate::policy;

@@ -34,11 +34,10 @@ mod transfers;
 #[cfg(all(test, not(miri)))]
 mod tests;
 
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::{fmt, io};
 
 use millpond_sync::sync::Mutex;
 use millpond_vfs::{VfsDirectory, VfsFile, is_out_of_descriptors, retry};

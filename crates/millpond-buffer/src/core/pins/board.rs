@@ -15,11 +15,9 @@
 //! then finds the frame unclaimed, every later claimer sees the slot. So no session can take the
 //! frame until the slot is empty.
 //!
-//! A shared latch is such an announcement, too (rule 13). Its holder takes the latch, makes the
-//! light barrier, and looks. The evictor looks at the claimed frames' latches after the heavy
-//! barrier. To replace the latch by a pin, the holder stores the slot first and then releases the
-//! latch. The evictor looks at the latch first (acquire) and then at the slots. So an evictor that
-//! finds the latch free finds the slot.
+//! A shared latch is such an announcement, too (rule 13). To replace it by a pin, its holder stores
+//! the slot first and then releases the latch. The evictor looks at the latch first (acquire) and
+//! then at the slots. So an evictor that finds the latch free finds the slot.
 
 use super::{Added, PinSlots};
 use crate::core::frame::{Frame, NoPin};

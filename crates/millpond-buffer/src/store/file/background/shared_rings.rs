@@ -37,11 +37,10 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::{io, thread};
 
 use io_uring::{IoUring, types};
 use parking_lot::Mutex;

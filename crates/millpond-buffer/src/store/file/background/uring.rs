@@ -26,9 +26,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::Job;
-use crate::MAX_COMBINE;
-use crate::PAGE_SIZE;
 use crate::store::Way;
+use crate::{MAX_COMBINE, PAGE_SIZE};
 
 /// The most requests under way at a time.
 pub(super) const SLOTS: usize = 256;
