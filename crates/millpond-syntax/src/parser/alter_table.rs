@@ -19,6 +19,8 @@ impl Parser<'_> {
         loop {
             match self.alter_table_cmd()? {
                 Some(cmd) => cmds.push(cmd),
+                // There must be one.
+                None if self.keyword().is_none() => return Err(self.unexpected()),
                 None => {
                     cmds.push(AlterTableCmd::Other(self.change_words()));
                     self.at = start;

@@ -168,6 +168,10 @@ pub(super) fn grouping(
         let what = what.replace("aggregate functions", "grouping operations");
         return Err(binder.source.place(grouping_error(what), at));
     }
+    if level.in_aggregate.get() {
+        let error = grouping_error("aggregate function calls cannot be nested");
+        return Err(binder.source.place(error, at));
+    }
     let was_in = level.in_aggregate.replace(true);
     let bound: Result<Vec<Typed>> = written.iter().map(|arg| binder.bind(arg, level)).collect();
     level.in_aggregate.set(was_in);

@@ -249,13 +249,19 @@ fn to_float(datum: &Datum<'_>, ty: DataType) -> Result<f64> {
     })
 }
 
+#[cold]
+fn date_out_of_range() -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
+}
+
 fn to_micros(datum: &Datum<'_>, ty: DataType) -> Result<i64> {
     match *datum {
         Datum::Date(i32::MAX) => Ok(i64::MAX),
         Datum::Date(i32::MIN) => Ok(i64::MIN),
-        Datum::Date(days) => {
-            i64::from(days).checked_mul(USECS_PER_DAY).ok_or_else(|| out_of_range(ty))
-        }
+        Datum::Date(days) => i64::from(days)
+            .checked_mul(USECS_PER_DAY)
+            .filter(|usecs| in_timestamp_range(*usecs))
+            .ok_or_else(date_out_of_range),
         Datum::Timestamp(t) => Ok(t),
         _ => Err(impossible(datum, ty)),
     }

@@ -250,6 +250,14 @@ impl Expr {
         (found.compare == Compare::Eq && !found.all).then_some((found.value, found.array))
     }
 
+    /// The sides of `text LIKE ANY (patterns)` and its kin, with the operator and ANY or ALL.
+    pub(crate) fn as_pattern_comparison(&self) -> Option<(&Expr, &'static str, &Expr)> {
+        match self {
+            Expr::Func(func, args) => func::pattern::any::comparison(*func, args),
+            _ => None,
+        }
+    }
+
     /// The elements of `ARRAY[...]`, if it is one.
     pub(crate) fn as_array_of(&self) -> Option<&[Expr]> {
         match self {

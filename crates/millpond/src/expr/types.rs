@@ -147,6 +147,8 @@ pub(crate) fn unify(types: impl IntoIterator<Item = Ty>) -> Result<Ty, (DataType
                 Category::Number if before.base() == ty.base() => ty.base(),
                 // The preferred type wins: double precision, else the larger.
                 Category::Number => promote_union(before, ty),
+                Category::Array if is_implicit(before, ty) && !is_implicit(ty, before) => ty,
+                Category::Array => before,
                 _ => comparable(before, ty).unwrap_or(ty),
             },
         });

@@ -254,6 +254,9 @@ pub(in crate::plan) fn show(expr: &Expr, names: &dyn Namer) -> String {
                 let of = if all { "ALL" } else { "ANY" };
                 return format!("({value} {} {of} ({array}))", compare.symbol());
             }
+            if let Some((value, operator, patterns)) = expr.as_pattern_comparison() {
+                return format!("({} {operator} ({}))", show(value, names), show(patterns, names));
+            }
             if let Some(elements) = expr.as_array_of() {
                 return format!("ARRAY[{}]", all(elements, ", "));
             }

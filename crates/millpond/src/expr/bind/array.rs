@@ -7,6 +7,7 @@ use super::{Binder, Coercion, LEVEL, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::array::{ALL, ANY, CONSTRUCT, ELEMENT, NEST, SLICE, comparison_code};
 use crate::expr::func::catalog::Proc;
+use crate::expr::func::pattern::any::{ALL as MATCHES_ALL, ANY as MATCHES_ANY, operator_code};
 use crate::expr::types::{Ty, comparable, is_int, unify};
 use crate::expr::{Compare, Expr, Func};
 use crate::{DataType, Value};
@@ -162,14 +163,46 @@ impl Binder<'_> {
         scope: &dyn Scope,
     ) -> Result<Typed> {
         let symbol = symbol_of(name)?;
-        let Some(compare) = comparison_of(symbol) else {
-            return Err(beyond(&format!("the operator {symbol} ANY")));
-        };
         let literals = [right, left];
+        let compare = comparison_of(symbol);
+        let pattern = operator_code(symbol);
+        if compare.is_none() && pattern.is_none() {
+            return Err(beyond(&format!("the operator {symbol} ANY")));
+        }
         let left = self.bind(left, scope)?;
         let right = self.bind(right, scope)?;
-        self.compare_elements(compare, left, right, all)
-            .map_err(|error| self.place_operator(error, at, &literals))
+        match (compare, pattern) {
+            (Some(compare), _) => self.compare_elements(compare, left, right, all),
+            (None, code) => self.match_patterns(symbol, code.unwrap_or(0), left, right, all),
+        }
+        .map_err(|error| self.place_operator(error, at, &literals))
+    }
+
+    /// `left LIKE ANY (patterns)` and the like.
+    pub(super) fn match_patterns(
+        &mut self,
+        symbol: &str,
+        code: i32,
+        mut left: Typed,
+        right: Typed,
+        all: bool,
+    ) -> Result<Typed> {
+        let element = match right.ty {
+            Ty::Unknown => DataType::Text,
+            Ty::Known(ty) => ty.element().ok_or_else(no_array)?,
+        };
+        let is_text =
+            |ty: Ty| matches!(ty, Ty::Unknown) || matches!(ty, Ty::Known(ty) if ty.is_string());
+        if !is_text(left.ty) || !element.is_string() {
+            return Err(no_operator(symbol, left.ty, Ty::Known(element)));
+        }
+        // Patterns see the spaces that a `character(n)` is stored without.
+        self.pad(&mut left)?;
+        let left = self.coerce(left, DataType::Text, Coercion::Implicit)?;
+        let right = self.as_array_of(right, DataType::Text)?;
+        let code = Expr::Const(Value::Int4(code));
+        let proc: &'static Proc = if all { &MATCHES_ALL } else { &MATCHES_ANY };
+        Ok(Typed::bool(Expr::Func(Func::new(proc), vec![left, right, code])))
     }
 
     fn compare_elements(
@@ -197,12 +230,7 @@ impl Binder<'_> {
             }
             (_, Ty::Known(ty)) => ty.element(),
         };
-        let Some(element) = element else {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                "op ANY/ALL (array) requires array on right side",
-            ));
-        };
+        let element = element.ok_or_else(no_array)?;
         let common = match left.ty {
             Ty::Known(own) if is_int(own) && is_int(element) => None,
             Ty::Known(own) => Some(
@@ -238,6 +266,11 @@ impl Binder<'_> {
             _ => Err(beyond(&format!("arrays of {element}"))),
         }
     }
+}
+
+fn no_array() -> SqlError {
+    let what = "op ANY/ALL (array) requires array on right side";
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, what)
 }
 
 fn empty_array() -> SqlError {

@@ -224,7 +224,7 @@ impl Binder<'_> {
                     self.coerce(arg, DataType::Text, Coercion::Implicit)?
                 }
                 (_, Ty::Unknown) => {
-                    let ty = element.unwrap_or(DataType::Text);
+                    let ty = element.ok_or_else(undetermined)?;
                     self.coerce(arg, ty, Coercion::Implicit)?
                 }
             });

@@ -185,14 +185,19 @@ impl Binder<'_> {
     /// An operator of the catalog, chosen by the types of its sides.
     pub(super) fn binary_operator(&mut self, symbol: &str, a: Typed, b: Typed) -> Result<Typed> {
         let candidates = operators::candidates(symbol, 2);
-        if candidates.is_empty() && is_absent(symbol, [a.ty, b.ty]) {
-            return Err(beyond(&format!("the operator {symbol}")));
-        }
         let sides = |a: &Typed, b: &Typed| format!("{} {symbol} {}", name_of(a.ty), name_of(b.ty));
         // These have operators of types that are not here, too.
         let of_many_types = matches!(symbol, "+" | "-" | "*" | "/");
         if of_many_types && (a.ty, b.ty) == (Ty::Unknown, Ty::Unknown) {
             return Err(ambiguous_operator(&sides(&a, &b)));
+        }
+        // PostgreSQL has several of these, of types that are not here.
+        let is_of_shapes = matches!(symbol, "<->" | "@@@" | "&&" | "&<" | "&>" | "<<|" | "|>>");
+        if is_of_shapes && (a.ty, b.ty) == (Ty::Unknown, Ty::Unknown) {
+            return Err(ambiguous_operator(&sides(&a, &b)));
+        }
+        if candidates.is_empty() && is_absent(symbol, [a.ty, b.ty]) {
+            return Err(beyond(&format!("the operator {symbol}")));
         }
         match resolve::choose_binary(candidates, [a.ty, b.ty]) {
             Choice::One(chosen) => self.work(chosen, vec![a, b]),

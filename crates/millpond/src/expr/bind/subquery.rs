@@ -13,6 +13,7 @@ use crate::DataType;
 use crate::Value;
 use crate::analyze::tree::{Body, Query, Subquery, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::func::pattern::any::operator_code;
 use crate::expr::types::{Ty, comparable, is_int};
 use crate::expr::{Compare, Expr};
 use crate::sink::ColumnDesc;
@@ -45,7 +46,16 @@ impl Binder<'_> {
                         .quantified(value, compare, written, is_all, scope)
                         .map(Typed::bool)
                         .map_err(|error| self.place_literal(error, &[value])),
-                    None => Err(beyond(&format!("the operator {symbol} with ANY or ALL"))),
+                    None => {
+                        let Some(code) = operator_code(symbol) else {
+                            return Err(beyond(&format!("the operator {symbol} with ANY or ALL")));
+                        };
+                        // The query's patterns are an array.
+                        let left = self.bind(value, scope)?;
+                        let patterns = self.array_of_query(written, scope)?;
+                        self.match_patterns(symbol, code, left, patterns, is_all)
+                            .map_err(|error| self.place_literal(error, &[value]))
+                    }
                 }
             }
             (SubLinkType::Any | SubLinkType::All, None) => {

@@ -15,7 +15,7 @@ mod keywords;
 mod numeric;
 mod object_name;
 pub(crate) mod operators;
-mod pattern;
+pub(super) mod pattern;
 mod privilege;
 mod quote;
 pub(super) mod record;

@@ -1,5 +1,6 @@
 //! Pattern matching: regular expressions, `SIMILAR TO`, and the functions behind `LIKE`.
 
+pub(in crate::expr) mod any;
 mod matches;
 mod replace;
 mod similar;

@@ -43,6 +43,22 @@ pub(in crate::types) enum Bad {
     Value,
 }
 
+/// The zone of an abbreviation or a name.
+pub(crate) fn zone_named(name: &str) -> Option<Zone> {
+    let abbreviated = words::abbreviated(&name.to_ascii_lowercase());
+    abbreviated.or_else(|| Zone::parse(name).map(|(zone, _)| zone))
+}
+
+/// The zone of an offset as it stands behind a time, which must have a sign: `+2`, `-03:30`. `None`
+/// if the text is no offset; `Some(None)` if it is too far from UTC.
+pub(crate) fn zone_of_offset(text: &str) -> Option<Option<Zone>> {
+    match civil_fields::offset(text) {
+        Ok(seconds) => Some(Some(Zone::Fixed(seconds))),
+        Err(Bad::Displacement) => Some(None),
+        Err(_) => None,
+    }
+}
+
 impl Session {
     pub(super) fn of(options: &FormatOptions) -> Self {
         Session { zone: options.zone, order: options.date_style.order, now: options.now }

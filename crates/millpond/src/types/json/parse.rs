@@ -18,11 +18,18 @@ pub(crate) fn to_jsonb(text: &str) -> Result<Vec<u8>> {
 /// Reads a text from the front.
 pub(crate) struct Reader<'a> {
     rest: &'a str,
+    /// Whether characters that are written as numbers are to be made, so that they must be there.
+    decodes: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Reader { rest: text }
+        Reader { rest: text, decodes: true }
+    }
+
+    /// A reader that takes characters as they are written, for texts whose strings do not matter.
+    pub(crate) fn of_escapes(text: &'a str) -> Self {
+        Reader { rest: text, decodes: false }
     }
 
     /// What has not been read yet.
@@ -186,6 +193,9 @@ impl<'a> Reader<'a> {
 
     fn unicode(&mut self) -> Result<char> {
         let first = self.hex()?;
+        if !self.decodes {
+            return Ok(char::REPLACEMENT_CHARACTER);
+        }
         let code = match first {
             0 => {
                 return Err(SqlError::new(

@@ -6,7 +6,7 @@ use super::super::catalog::{Proc, proc};
 use super::super::value::body;
 use super::arith::zone;
 use super::value::{Date, Stamp, StampTz, Time};
-use super::zone::zone_named;
+use super::zone::zone_to_make;
 use super::{
     DATE, FLOAT8, INT4, INTERVAL, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, checked,
     timestamp_out_of_range,
@@ -61,7 +61,7 @@ pub(in super::super) static PROCS: &[Proc] = &[
         TIMESTAMPTZ,
         body!(|y: i32, mo: i32, d: i32, h: i32, mi: i32, s: f64, name: &str| {
             let local = timestamp((y, mo, d), (h, mi, s))?;
-            checked(zone_named(name)?.utc(local)).map(StampTz)
+            checked(zone_to_make(name)?.utc(local)).map(StampTz)
         }),
     )
     .stable(),

@@ -10,6 +10,7 @@ use super::value::{Stamp, StampTz, TimeTz};
 use super::{INTERVAL, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, checked, is_infinite};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Val};
+use crate::types::datetime;
 use crate::types::time::{time_value, timetz_value};
 use crate::types::{USECS_PER_DAY, Zone};
 
@@ -96,68 +97,36 @@ fn shown(interval: Interval) -> String {
     crate::expr::cast::to_text(&crate::Value::from(interval).as_datum())
 }
 
-/// Abbreviations that mean one offset, in hours east of UTC.
-const ABBREVIATIONS: &[(&str, f64)] = &[
-    ("ut", 0.0),
-    ("z", 0.0),
-    ("wet", 0.0),
-    ("west", 1.0),
-    ("bst", 1.0),
-    ("cet", 1.0),
-    ("cest", 2.0),
-    ("met", 1.0),
-    ("mest", 2.0),
-    ("eet", 2.0),
-    ("eest", 3.0),
-    ("msk", 3.0),
-    ("msd", 4.0),
-    ("ist", 2.0),
-    ("idt", 3.0),
-    ("sast", 2.0),
-    ("jst", 9.0),
-    ("kst", 9.0),
-    ("hkt", 8.0),
-    ("awst", 8.0),
-    ("acst", 9.5),
-    ("acdt", 10.5),
-    ("aest", 10.0),
-    ("aedt", 11.0),
-    ("nzst", 12.0),
-    ("nzdt", 13.0),
-    ("ast", -4.0),
-    ("adt", -3.0),
-    ("est", -5.0),
-    ("edt", -4.0),
-    ("cst", -6.0),
-    ("cdt", -5.0),
-    ("mst", -7.0),
-    ("mdt", -6.0),
-    ("pst", -8.0),
-    ("pdt", -7.0),
-    ("akst", -9.0),
-    ("akdt", -8.0),
-    ("hst", -10.0),
-    ("nst", -3.5),
-    ("ndt", -2.5),
-];
-
 /// The zone of that name: an abbreviation, a zone of the database, or an offset in POSIX's form.
 pub(super) fn zone_named(name: &str) -> Result<Zone> {
-    let abbreviation = ABBREVIATIONS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-    if let Some((_, hours)) = abbreviation {
-        return Ok(Zone::Fixed((hours * 3600.0) as i32));
-    }
     // A bare number is POSIX's here, and so counts to the west.
     let bare = name.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'))
         && name.trim_start_matches(['+', '-']).bytes().all(|b| b.is_ascii_digit());
-    match Zone::parse(name) {
-        Some((Zone::Fixed(seconds), _)) if bare => Ok(Zone::Fixed(-seconds)),
-        Some((zone, _)) => Ok(zone),
-        None => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("time zone \"{name}\" not recognized"),
-        )),
+    match datetime::zone_named(name) {
+        Some(Zone::Fixed(seconds)) if bare => Ok(Zone::Fixed(-seconds)),
+        Some(zone) => Ok(zone),
+        None => Err(invalid(format!("time zone \"{name}\" not recognized"))),
     }
+}
+
+/// The zone that `make_timestamptz` is given: a name, or an offset with a sign, counted to the
+/// east.
+pub(super) fn zone_to_make(name: &str) -> Result<Zone> {
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let what = format!("invalid input syntax for type numeric time zone: \"{name}\"");
+        let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
+        return Err(invalid(what).hint(hint));
+    }
+    match datetime::zone_of_offset(name) {
+        Some(Some(zone)) => Ok(zone),
+        Some(None) => Err(invalid(format!("numeric time zone \"{name}\" out of range"))),
+        None => zone_named(name),
+    }
+}
+
+#[cold]
+fn invalid(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
 fn now(env: &Env<'_>) -> (i64, i32) {

@@ -182,7 +182,7 @@ fn json_type_of(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
 fn json_array_length(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [of] = args else { return Err(wrong_arguments(args.len())) };
     let text = super::json(of)?.trim_start();
-    let mut reader = Reader::new(text);
+    let mut reader = Reader::of_escapes(text);
     if !reader.eat('[') {
         let what = if text.starts_with('{') { "a non-array" } else { "a scalar" };
         return Err(invalid(format!("cannot get array length of {what}")));

@@ -91,14 +91,15 @@ fn part(oid: u32, bytes: &[u8]) -> Result<Value> {
 }
 
 /// Calls a function for the elements of a `json` array, or for the members of an object, with their
-/// names. False if the text is of another kind.
+/// names. False if the text is of another kind. `decodes`: see [`Reader::of_escapes`].
 fn each_part(
     text: &str,
+    decodes: bool,
     open: char,
     close: char,
     each: &mut dyn FnMut(String, &str) -> Result<()>,
 ) -> Result<bool> {
-    let mut reader = Reader::new(text);
+    let mut reader = if decodes { Reader::new(text) } else { Reader::of_escapes(text) };
     reader.skip_spaces();
     if !reader.eat(open) {
         return Ok(false);
@@ -126,7 +127,9 @@ fn elements(args: &[Datum<'_>], function: &str, make: Make, list: &mut RowList<'
     if let Datum::Other(JSON, _) = of {
         let text = json(of)?;
         let each = &mut |_, value: &str| list.push([make(JSON, value.as_bytes())?]);
-        if each_part(text, '[', ']', each)? {
+        // Elements stay as they are written, unless they become text.
+        let decodes = function.ends_with("_text");
+        if each_part(text, decodes, '[', ']', each)? {
             return Ok(());
         }
         let is_object = text.trim_start().starts_with('{');
@@ -147,7 +150,7 @@ fn keys(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
     let (function, is_array) = match of {
         Datum::Other(JSON, _) => {
             let text = json(of)?;
-            if each_part(text, '{', '}', &mut |name, _| list.push([Value::Text(name)]))? {
+            if each_part(text, true, '{', '}', &mut |name, _| list.push([Value::Text(name)]))? {
                 return Ok(());
             }
             ("json_object_keys", is_json_array(text))
@@ -170,7 +173,7 @@ fn members(args: &[Datum<'_>], function: &str, make: Make, list: &mut RowList<'_
         let text = json(of)?;
         let each =
             &mut |name, value: &str| list.push([Value::Text(name), make(JSON, value.as_bytes())?]);
-        if each_part(text, '{', '}', each)? {
+        if each_part(text, true, '{', '}', each)? {
             return Ok(());
         }
         return Err(invalid(if is_json_array(text) {
