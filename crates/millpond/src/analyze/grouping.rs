@@ -1,25 +1,21 @@
 //! GROUP BY, and what its groups make of the other clauses.
 
-use millpond_syntax::tree::{self, CoercionForm, Field, GroupingSetKind, Node};
+mod keys;
 
+use millpond_syntax::tree;
+
+use self::keys::{Keys, MAX_SETS, is_set, too_many_sets, union};
 use super::aggregate::{AGGREGATES, GROUPINGS};
 use super::level::{Clause, Level};
-use super::namespace;
-use super::order::{check_order, place_of};
 use super::ordered_set::is_ordered_set;
+use super::set_step::SetSteps;
 use super::targets::Target;
 use super::tree::{Distinct, Grouping, Slot, column, slot_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::Binder;
-use crate::expr::types::Ty;
+use crate::expr::bind::{Binder, beyond};
 use crate::plan::SortKey;
 use crate::plan::query::node::SlotKind;
-
-/// How many sets of keys a query can group by.
-const MAX_SETS: usize = 4096;
-/// How many elements CUBE can have.
-const MAX_CUBE: usize = 12;
 
 const DIRECT_ARGUMENTS: &str =
     "Direct arguments of an ordered-set aggregate must use only grouped columns.";
@@ -30,6 +26,12 @@ pub(super) struct GroupBy {
     keys: Vec<Expr>,
     /// The keys of each grouping set, if there is more than plain keys.
     sets: Option<Vec<Vec<usize>>>,
+}
+
+impl GroupBy {
+    pub(super) fn keys_mut(&mut self) -> &mut [Expr] {
+        &mut self.keys
+    }
 }
 
 impl Level<'_> {
@@ -66,6 +68,15 @@ impl Level<'_> {
         })
     }
 
+    /// Whether there are groups, or one of all rows.
+    pub(super) fn has_groups(&self, group_by: Option<&GroupBy>, having: Option<&Expr>) -> bool {
+        let collected = self.collected.borrow();
+        group_by.is_some()
+            || having.is_some()
+            || !collected.aggregates.is_empty()
+            || !collected.grouping.is_empty()
+    }
+
     /// Makes the clauses that come after grouping refer to the groups, if there are any.
     pub(super) fn grouped(
         &self,
@@ -74,21 +85,18 @@ impl Level<'_> {
         having: &mut Option<Expr>,
         order_by: &mut [SortKey],
         distinct: &mut Distinct,
+        sets: &mut SetSteps,
     ) -> Result<Option<Grouping>> {
-        let mut collected = self.collected.take();
-        let has_groups = group_by.is_some()
-            || having.is_some()
-            || !collected.aggregates.is_empty()
-            || !collected.grouping.is_empty();
-        if !has_groups {
-            self.collected.replace(collected);
+        if !self.has_groups(group_by.as_ref(), having.as_ref()) {
             return Ok(None);
         }
+        let mut collected = self.collected.take();
         let slot = self.group_slot()?;
-        let GroupBy { keys, sets } =
+        let GroupBy { keys, sets: key_sets } =
             group_by.unwrap_or_else(|| GroupBy { keys: Vec::new(), sets: None });
+        let (written, near) = (keys.len(), 0);
         let mut groups =
-            Groups { level: self, slot, written: keys.len(), keys, sets, near: 0, references: &[] };
+            Groups { level: self, slot, written, keys, sets: key_sets, near, references: &[] };
         groups.references = &collected.references;
         for target in targets.iter_mut() {
             groups.near = target.references;
@@ -107,6 +115,7 @@ impl Level<'_> {
         for window in &mut collected.windows {
             window.exprs_mut(&mut |e| groups.regroup(e))?;
         }
+        sets.exprs_mut(&mut |e| groups.regroup(e))?;
         for call in collected.aggregates.iter().filter(|call| is_ordered_set(call.function)) {
             // The arguments are those of a group, not of its rows.
             for arg in &call.args {
@@ -118,7 +127,7 @@ impl Level<'_> {
             .iter()
             .map(|args| groups.places_of(args))
             .collect::<Result<Vec<_>>>()?;
-        let Groups { keys, sets, .. } = groups;
+        let Groups { keys, sets: key_sets, .. } = groups;
         let aggregates = std::mem::take(&mut collected.aggregates);
         self.analyzer.set_width(slot, keys.len() + aggregates.len() + grouping.len());
         // Only now it is known where the keys end.
@@ -147,165 +156,9 @@ impl Level<'_> {
         for window in &mut collected.windows {
             window.exprs_mut(&mut |e| place(e))?;
         }
+        sets.exprs_mut(&mut |e| place(e))?;
         self.collected.replace(collected);
-        Ok(Some(Grouping { slot, keys, sets, aggregates, grouping }))
-    }
-}
-
-fn too_many_sets() -> SqlError {
-    SqlError::new(
-        SqlState::STATEMENT_TOO_COMPLEX,
-        format!("too many grouping sets present (maximum {MAX_SETS})"),
-    )
-}
-
-/// Whether an item of GROUP BY is more than a key.
-fn is_set(item: &tree::Expr) -> bool {
-    matches!(item.node, Node::GroupingSet(..))
-}
-
-fn union(a: &[usize], b: &[usize]) -> Vec<usize> {
-    let mut all = a.to_vec();
-    for key in b {
-        if !all.contains(key) {
-            all.push(*key);
-        }
-    }
-    all
-}
-
-/// Keys while they are bound.
-struct Keys<'k, 'l> {
-    level: &'k Level<'l>,
-    targets: &'k [Target],
-    list: Vec<Expr>,
-}
-
-impl Keys<'_, '_> {
-    /// The sets of keys that an item stands for.
-    fn choices(&mut self, item: &tree::Expr, binder: &mut Binder<'_>) -> Result<Vec<Vec<usize>>> {
-        let Node::GroupingSet(kind, elements) = &item.node else {
-            return Ok(vec![self.element(item, binder)?]);
-        };
-        Ok(match kind {
-            GroupingSetKind::Empty => vec![Vec::new()],
-            GroupingSetKind::Rollup => {
-                let elements = self.elements(elements, binder)?;
-                (0..=elements.len())
-                    .rev()
-                    .map(|count| elements[..count].iter().fold(Vec::new(), |set, e| union(&set, e)))
-                    .collect()
-            }
-            GroupingSetKind::Cube => {
-                if elements.len() > MAX_CUBE {
-                    return Err(SqlError::new(
-                        SqlState::TOO_MANY_COLUMNS,
-                        format!("CUBE is limited to {MAX_CUBE} elements"),
-                    ));
-                }
-                let elements = self.elements(elements, binder)?;
-                let all = (1_usize << elements.len()) - 1;
-                (0..=all)
-                    .rev()
-                    .map(|chosen| {
-                        let nth = |at: usize| chosen & (1 << (elements.len() - 1 - at)) != 0;
-                        let chosen = elements.iter().enumerate().filter(|(at, _)| nth(*at));
-                        chosen.fold(Vec::new(), |set, (_, e)| union(&set, e))
-                    })
-                    .collect()
-            }
-            GroupingSetKind::Sets => {
-                let mut all = Vec::new();
-                for set in elements {
-                    all.extend(self.choices(set, binder)?);
-                    if all.len() > MAX_SETS {
-                        return Err(too_many_sets());
-                    }
-                }
-                all
-            }
-        })
-    }
-
-    fn elements(
-        &mut self,
-        elements: &[tree::Expr],
-        binder: &mut Binder<'_>,
-    ) -> Result<Vec<Vec<usize>>> {
-        elements.iter().map(|element| self.element(element, binder)).collect()
-    }
-
-    /// A key, or the keys in parentheses.
-    fn element(&mut self, e: &tree::Expr, binder: &mut Binder<'_>) -> Result<Vec<usize>> {
-        let list = match &e.node {
-            Node::RowExpr(list, CoercionForm::ImplicitCast) => list.as_slice(),
-            _ => std::slice::from_ref(e),
-        };
-        let mut set = Vec::with_capacity(list.len());
-        for key in list {
-            set = union(&set, &[self.key(key, binder)?]);
-        }
-        Ok(set)
-    }
-
-    /// The place of a key. A number is a target's place; a name first a column of FROM, then a
-    /// target's name.
-    fn key(&mut self, key: &tree::Expr, binder: &mut Binder<'_>) -> Result<usize> {
-        let is_visible =
-            |name: &str| namespace::unqualified(&self.level.visible.borrow(), name).is_ok();
-        let is_column = match &key.node {
-            Node::ColumnRef(fields) => {
-                matches!(fields.as_slice(), [Field::String(name)] if is_visible(name))
-            }
-            _ => false,
-        };
-        let place = match is_column {
-            true => None,
-            false => place_of(key, self.targets, "GROUP BY", binder)?,
-        };
-        let (expr, ty) = match place {
-            Some(place) => {
-                let target = &self.targets[place];
-                self.check_target(target, binder)?;
-                (target.expr.clone(), target.ty)
-            }
-            None => {
-                let (expr, ty) = binder.output(key, self.level)?;
-                (expr, Ty::Known(ty))
-            }
-        };
-        check_order(ty, "an equality").map_err(|error| binder.place_at(error, key))?;
-        Ok(match self.list.iter().position(|other| *other == expr) {
-            Some(at) => at,
-            None => {
-                self.list.push(expr);
-                self.list.len() - 1
-            }
-        })
-    }
-
-    /// A target that is grouped by must not be computed of the groups.
-    fn check_target(&self, target: &Target, binder: &Binder<'_>) -> Result<()> {
-        let (mut aggregates, mut windows) = (false, false);
-        let group_slot = self.level.group_slot.get();
-        let collected = self.level.collected.borrow();
-        target.expr.walk(&mut |part| {
-            if let Expr::Column(c) = part {
-                let slot = slot_of(*c).0;
-                aggregates |= group_slot == Some(slot);
-                windows |= collected.windows.iter().any(|window| window.slot == slot);
-            }
-        });
-        let error = if aggregates {
-            let what = "aggregate functions are not allowed in GROUP BY";
-            SqlError::new(SqlState::GROUPING_ERROR, what)
-        } else if windows {
-            let what = "window functions are not allowed in GROUP BY";
-            SqlError::new(SqlState::WINDOWING_ERROR, what)
-        } else {
-            return Ok(());
-        };
-        Err(binder.source.place(error, target.at))
+        Ok(Some(Grouping { slot, keys, sets: key_sets, aggregates, grouping }))
     }
 }
 
@@ -338,6 +191,8 @@ impl Groups<'_, '_> {
             if self.level.owns(*c) {
                 let key = self.dependent(*c).ok_or_else(|| self.ungrouped(*c, in_subquery))?;
                 *e = Expr::Column(column(self.slot, key));
+            } else if self.level.is_set_in_from(slot_of(*c).0) {
+                return Err(beyond("a set-returning function of GROUP BY beside its key"));
             }
             return Ok(());
         }

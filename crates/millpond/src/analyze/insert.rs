@@ -10,6 +10,7 @@ use super::level::{Clause, Level};
 use super::modification::Parts;
 use super::query::plain;
 use super::set_operation::target_location;
+use super::set_step::Clauses;
 use super::tree::{Body, Cte, FromItem, Modification, ModificationKind, Query, Values, column};
 use crate::DataType;
 use crate::error::Result;
@@ -50,10 +51,13 @@ impl Analyzer<'_> {
             return self.insert_query(source, table, columns, binder);
         };
         let level = Level::new(self, None, &[]);
-        level.clause.set(Clause::Values);
+        level.clause.set(if values.len() == 1 { Clause::Row } else { Clause::Values });
         let mut rows = columns.rows(values, table, binder, &level)?;
         if rows.len() == 1 {
-            return Ok((Vec::new(), rows.remove(0)));
+            let (mut from, mut row) = (Vec::new(), rows.remove(0));
+            let mut clauses = Clauses { values: &mut row, ..Clauses::default() };
+            level.set_steps(&mut clauses, &mut from)?;
+            return Ok((from, row));
         }
         let described: Vec<_> =
             (0..table.columns.len()).map(|column| crate::plan::describe(table, column)).collect();

@@ -7,7 +7,8 @@ use millpond_syntax::tree::{self, FuncCall, SelectStmt, WindowDef};
 
 use super::namespace::{self, Missing, NamedColumn, Visible};
 use super::query::Typing;
-use super::tree::{AggregateCall, Query, SetFunction, Slot, Window, slot_of};
+use super::set_step::SetCall;
+use super::tree::{AggregateCall, Query, Slot, Window, slot_of};
 use super::{Analyzer, aggregate, set_function, window};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -33,6 +34,8 @@ pub(super) enum Clause {
     Limit,
     Offset,
     Values,
+    /// The only row of VALUES of an INSERT.
+    Row,
     Update,
     Returning,
 }
@@ -56,7 +59,15 @@ impl Clause {
     /// Why there can be no function here that returns rows; `None` when there can.
     pub(super) fn refuses_sets(self) -> Option<String> {
         match self {
-            Clause::Targets | Clause::OrderBy | Clause::DistinctOn | Clause::GroupBy => None,
+            Clause::Targets
+            | Clause::OrderBy
+            | Clause::DistinctOn
+            | Clause::GroupBy
+            | Clause::Window
+            | Clause::Row => None,
+            Clause::Function => {
+                Some("set-returning functions must appear at top level of FROM".into())
+            }
             other => Some(format!("set-returning functions are not allowed in {}", other.name())),
         }
     }
@@ -85,7 +96,7 @@ impl Clause {
             Clause::Filter => "FILTER",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
-            Clause::Values => "VALUES",
+            Clause::Values | Clause::Row => "VALUES",
             Clause::Update => "UPDATE",
             Clause::Returning => "RETURNING",
         }
@@ -128,11 +139,11 @@ pub(super) struct Level<'l> {
     pub(super) collected: RefCell<Collected>,
     /// It is the recursive part of a query of WITH, and reads the rows of that.
     pub(super) reads_itself: Cell<bool>,
-    /// Functions of its select list that return rows, and the slot of those rows.
-    pub(super) set_functions: RefCell<Vec<SetFunction>>,
-    pub(super) function_slot: Cell<Option<Slot>>,
-    /// Where the first of them is in the text.
-    pub(super) function_at: Cell<Option<u32>>,
+    /// Calls of functions that return rows, in its select list and what is like it. Those in the
+    /// arguments of another one come before that.
+    pub(super) set_calls: RefCell<Vec<SetCall>>,
+    /// The slots of those that have become items of FROM.
+    pub(super) sets_in_from: RefCell<Vec<Slot>>,
     /// The slot of its groups, once there is need for one.
     pub(super) group_slot: Cell<Option<Slot>>,
     pub(super) named_windows: &'l [WindowDef],
@@ -155,9 +166,8 @@ impl<'l> Level<'l> {
             in_window: Cell::new(false),
             collected: RefCell::default(),
             reads_itself: Cell::new(false),
-            set_functions: RefCell::default(),
-            function_slot: Cell::new(None),
-            function_at: Cell::new(None),
+            set_calls: RefCell::default(),
+            sets_in_from: RefCell::default(),
             group_slot: Cell::new(None),
             named_windows,
         }

@@ -21,6 +21,7 @@ mod query;
 mod select;
 mod set_function;
 mod set_operation;
+mod set_step;
 mod targets;
 #[cfg(test)]
 mod tests;

@@ -150,7 +150,9 @@ impl Analyzer<'_> {
             condition,
             grouping: None,
             having: None,
+            sets_before_windows: Vec::new(),
             windows: Vec::new(),
+            sets: Vec::new(),
             targets,
             distinct: Distinct::No,
         };

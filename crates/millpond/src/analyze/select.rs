@@ -5,6 +5,7 @@ use millpond_syntax::tree::{SimpleSelect, SortBy};
 use super::Analyzer;
 use super::level::{Clause, Level};
 use super::query::{Typing, plain};
+use super::set_step::Clauses;
 use super::targets::Target;
 use super::tree::{Body, Select};
 use crate::error::Result;
@@ -36,13 +37,26 @@ impl Analyzer<'_> {
             .map(|e| level.within(Clause::Having, || binder.condition(e, "HAVING", &level)))
             .transpose()?;
         let mut keys = level.order_by(order_by, &targets, binder)?;
-        let group_by = level.group_by(&select.group_clause, &targets, binder)?;
+        let mut group_by = level.group_by(&select.group_clause, &targets, binder)?;
         let mut distinct =
             level.distinct(&select.distinct_clause, &keys, order_by, &targets, binder)?;
-        let grouping =
-            level.grouped(group_by, &mut targets, &mut having, &mut keys, &mut distinct)?;
-        let is_plain = grouping.is_none() && level.collected.borrow().windows.is_empty();
-        level.add_set_functions(&targets, &mut from, is_plain)?;
+        let mut clauses = Clauses {
+            has_groups: level.has_groups(group_by.as_ref(), having.as_ref()),
+            targets: &mut targets,
+            values: &mut [],
+            order_by: &mut keys,
+            distinct: Some(&mut distinct),
+            group_by: group_by.as_mut(),
+        };
+        let mut sets = level.set_steps(&mut clauses, &mut from)?;
+        let grouping = level.grouped(
+            group_by,
+            &mut targets,
+            &mut having,
+            &mut keys,
+            &mut distinct,
+            &mut sets,
+        )?;
         let windows = std::mem::take(&mut level.collected.borrow_mut().windows);
         for window in &windows {
             self.set_width(window.slot, window.calls.len());
@@ -50,7 +64,17 @@ impl Analyzer<'_> {
         let unknown = targets.iter().map(|target| target.ty == Ty::Unknown).collect();
         let columns = targets.iter().map(|target| target.desc.clone()).collect();
         let targets = targets.into_iter().map(|Target { expr, .. }| expr).collect();
-        let body = Select { from, condition, grouping, having, windows, targets, distinct };
+        let body = Select {
+            from,
+            condition,
+            grouping,
+            having,
+            sets_before_windows: sets.before_windows,
+            windows,
+            sets: sets.last,
+            targets,
+            distinct,
+        };
         let mut query = plain(Body::Select(Box::new(body)), columns);
         // A constant orders nothing; DISTINCT ON and WITH TIES do with what is left.
         keys.retain(|key| !matches!(key.expr, crate::expr::Expr::Const(_)));

@@ -3,14 +3,14 @@
 use millpond_syntax::tree::{self, FuncCall};
 
 use super::aggregate::{placed, refuse_variadic};
-use super::level::{Clause, Level};
-use super::tree::{FromItem, SetFunction, SetFunctionKind, column};
+use super::level::Level;
+use super::tree::{SetFunction, SetFunctionKind, column};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, Typed, beyond, result_type};
+use crate::expr::bind::{Binder, Typed, result_type};
 use crate::expr::{Expr, returns_rows};
 
-const MOVE_IT: &str =
+pub(super) const MOVE_IT: &str =
     "You might be able to move the set-returning function into a LATERAL FROM item.";
 
 /// Whether a name is that of a function that returns rows.
@@ -53,8 +53,8 @@ fn of_catalog(
 }
 
 impl Level<'_> {
-    /// Binds a call in a select list. All calls of a list give their rows side by side, as
-    /// functions in FROM would; a column of those stands for the call.
+    /// Binds a call in a select list, or a clause that is like one. Columns of its rows stand for
+    /// it.
     pub(super) fn target_function(
         &self,
         binder: &mut Binder<'_>,
@@ -76,78 +76,17 @@ impl Level<'_> {
             let error = if is_inside { error.hint(MOVE_IT) } else { error };
             return Err(placed(error, call, at, binder));
         }
-        if clause != Clause::Targets {
-            return Err(beyond(&format!("a set-returning function in {}", clause.name())));
-        }
         refuse_variadic(call)?;
         let (function, columns) = bind(self, binder, &call.args, at, name)?;
-        let slot = match self.function_slot.get() {
-            Some(slot) => slot,
-            None => {
-                let slot = self.analyzer.new_slot()?;
-                self.function_slot.set(Some(slot));
-                slot
-            }
-        };
-        if self.function_at.get().is_none() {
-            self.function_at.set(Some(at));
-        }
-        let mut functions = self.set_functions.borrow_mut();
-        let is_nested = function.args.iter().any(|arg| self.has_set_function(arg));
-        if is_nested {
-            return Err(beyond("a set-returning function of another one"));
-        }
-        let first: usize = functions.iter().map(|function| function.columns).sum();
-        functions.push(function);
+        let slot = self.set_call(function, at, binder)?;
         if let [(_, ty)] = columns.as_slice() {
-            return Ok(Typed::known(Expr::Column(column(slot, first)), *ty));
+            return Ok(Typed::known(Expr::Column(column(slot, 0)), *ty));
         }
         // Several columns are a record. Beside a function with more rows it ends in ones of NULLs.
-        let values = (first..first + columns.len()).map(|place| Expr::Column(column(slot, place)));
+        let values = (0..columns.len()).map(|place| Expr::Column(column(slot, place)));
         let fields = columns.iter().map(|(own, ty)| (own.unwrap_or(name).to_owned(), *ty));
         let presence = Expr::Const(crate::Value::Bool(true));
         let (row, ty) = binder.records.make(fields.collect(), presence, values)?;
         Ok(Typed::known(row, ty))
-    }
-
-    fn has_set_function(&self, e: &Expr) -> bool {
-        let mut found = false;
-        e.walk(&mut |part| {
-            found |= matches!(part, Expr::Column(c)
-                if self.function_slot.get() == Some(super::tree::slot_of(*c).0));
-        });
-        found
-    }
-
-    /// Makes the functions of a select list an item of FROM.
-    pub(super) fn add_set_functions(
-        &self,
-        targets: &[super::targets::Target],
-        from: &mut Vec<FromItem>,
-        is_plain: bool,
-    ) -> Result<()> {
-        let functions = self.set_functions.take();
-        let Some(slot) = self.function_slot.get() else { return Ok(()) };
-        if !is_plain {
-            return Err(beyond("a set-returning function beside groups or windows"));
-        }
-        for target in targets {
-            let mut conditional = None;
-            target.expr.walk(&mut |part| match part {
-                Expr::Case(..) if self.has_set_function(part) => conditional = Some("CASE"),
-                Expr::Coalesce(..) if self.has_set_function(part) => conditional = Some("COALESCE"),
-                _ => {}
-            });
-            if let Some(word) = conditional {
-                let what = format!("set-returning functions are not allowed in {word}");
-                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what).hint(MOVE_IT);
-                return Err(self.analyzer.source.place(error, self.function_at.get()));
-            }
-        }
-        let width = functions.iter().map(|function| function.columns).sum();
-        self.analyzer.set_width(slot, width);
-        let alias = "*SELECT*".to_owned();
-        from.push(FromItem::Functions { slot, functions, with_ordinality: false, alias });
-        Ok(())
     }
 }

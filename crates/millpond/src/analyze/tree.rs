@@ -128,8 +128,12 @@ pub(crate) struct Select {
     /// What makes groups of the rows. Then all below is over its slot and those of windows.
     pub(crate) grouping: Option<Grouping>,
     pub(crate) having: Option<Expr>,
+    /// Functions that windows are over. Those of a query without groups and windows are in `from`.
+    pub(crate) sets_before_windows: Vec<SetStep>,
     /// In the order in which they are computed.
     pub(crate) windows: Vec<Window>,
+    /// Functions of groups, and of what windows compute.
+    pub(crate) sets: Vec<SetStep>,
     pub(crate) targets: Vec<Expr>,
     pub(crate) distinct: Distinct,
 }
@@ -420,8 +424,16 @@ pub(crate) enum Exclude {
     Ties,
 }
 
-/// A function that returns rows.
+/// Functions of a select list that return rows, side by side. Each row before them becomes as many
+/// as the longest of them gives.
 #[derive(Debug, Clone)]
+pub(crate) struct SetStep {
+    pub(crate) slot: Slot,
+    pub(crate) functions: Vec<SetFunction>,
+}
+
+/// A function that returns rows.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SetFunction {
     pub(crate) kind: SetFunctionKind,
     pub(crate) args: Vec<Expr>,

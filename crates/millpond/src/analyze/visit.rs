@@ -116,6 +116,8 @@ fn select(of: &Select, visitor: &mut dyn Visitor) {
             call.args.iter().chain(&call.filter).for_each(|e| visitor.expr(e));
         }
     }
+    let sets = of.sets_before_windows.iter().chain(&of.sets).flat_map(|step| &step.functions);
+    sets.flat_map(|function| &function.args).for_each(|e| visitor.expr(e));
     if let Distinct::On(list) = &of.distinct {
         list.iter().for_each(|e| visitor.expr(e));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tree::{
     AggregateCall, Body, Bound, Cte, CteQuery, Distinct, FromItem, Grouping, Query, Select,
-    SubqueryKind, Window,
+    SetStep, SubqueryKind, Window,
 };
 use crate::error::Result;
 use crate::expr::Expr;
@@ -134,6 +134,8 @@ impl Select {
         }
         self.having.as_mut().map_or(Ok(()), &mut *visit)?;
         self.windows.iter_mut().try_for_each(|window| window.exprs_mut(visit))?;
+        let mut sets = self.sets_before_windows.iter_mut().chain(&mut self.sets);
+        sets.try_for_each(|step| step.exprs_mut(visit))?;
         self.targets.iter_mut().try_for_each(&mut *visit)?;
         match &mut self.distinct {
             Distinct::On(keys) => keys.iter_mut().try_for_each(visit),
@@ -171,6 +173,13 @@ impl AggregateCall {
         self.args.iter_mut().try_for_each(&mut *visit)?;
         sort_keys(&mut self.order_by, visit)?;
         self.filter.as_mut().map_or(Ok(()), visit)
+    }
+}
+
+impl SetStep {
+    /// Calls `visit` for each of its expressions.
+    pub(crate) fn exprs_mut(&mut self, visit: &mut Visit<'_>) -> Result<()> {
+        self.functions.iter_mut().flat_map(|function| &mut function.args).try_for_each(visit)
     }
 }
 

@@ -53,6 +53,14 @@ fn functions_that_return_rows_answer_as_postgresql_does() {
     script(&mut c, include_str!("set_functions.txt"));
 }
 
+/// Beside groups, windows, DISTINCT and each other.
+#[test]
+fn functions_that_return_rows_stand_in_select_lists() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("set_functions_in_lists.txt"));
+}
+
 /// What EXPLAIN says, in PostgreSQL's form, of plans by key, by hash, and of subqueries.
 #[test]
 fn plans_are_shown_as_postgresql_shows_them() {

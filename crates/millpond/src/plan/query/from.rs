@@ -320,6 +320,7 @@ pub(super) fn plain_select(query: &Query) -> Option<&Select> {
         && select.grouping.is_none()
         && select.having.is_none()
         && select.windows.is_empty()
+        && select.sets.is_empty()
         && matches!(select.distinct, Distinct::No);
     plain.then_some(select)
 }

@@ -43,6 +43,15 @@ fn takes_on(select: &Select, target: &Expr) -> bool {
     if !is_simple(target) {
         return false;
     }
+    let is_set = |slot| {
+        let mut steps = select.sets_before_windows.iter().chain(&select.sets);
+        steps.any(|step| step.slot == slot)
+    };
+    let mut of_set = false;
+    target.walk(&mut |e| of_set |= matches!(e, Expr::Column(c) if is_set(slot_of(*c).0)));
+    if of_set {
+        return false;
+    }
     if let Distinct::On(list) = &select.distinct
         && !list.contains(target)
     {

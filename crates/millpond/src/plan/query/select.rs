@@ -2,13 +2,14 @@
 
 use super::Planning;
 use super::build::filtered;
-use super::node::{Aggregate, Limit, Node, Strategy};
+use super::estimate::UNKNOWN_ROWS;
+use super::node::{Aggregate, Limit, NestedLoop, Node, Strategy};
 use super::order::Wanted;
 use super::problem::{Problem, Relation};
 use crate::Value;
 use crate::analyze::tree::{
-    AggregateCall, AggregateFunction, Bound, Distinct, Frame, Grouping, Select, SetFunction,
-    Window, WindowCall, column, slot_of,
+    AggregateCall, AggregateFunction, Bound, Distinct, Frame, Grouping, JoinKind, Select,
+    SetFunction, SetStep, Window, WindowCall, column, slot_of,
 };
 use crate::error::Result;
 use crate::expr::Expr;
@@ -59,14 +60,28 @@ impl Planning<'_> {
         } else {
             Vec::new()
         };
+        self.set_steps(&mut path, &select.sets_before_windows)?;
         for window in &select.windows {
             path.node = self.window(path.node, window, &mut sorted)?;
         }
         if !select.windows.is_empty() {
             path.ordered = !sort.is_empty() && sorted.starts_with(sort);
         }
+        self.set_steps(&mut path, &select.sets)?;
         path.targets = self.resolve_all(&select.targets)?;
         Ok(path)
+    }
+
+    /// Functions that are called for each row, and give theirs beside it.
+    fn set_steps(&mut self, path: &mut Path, steps: &[SetStep]) -> Result<()> {
+        for SetStep { slot, functions } in steps {
+            let (slot, functions) = (*slot, self.functions(functions)?);
+            let inner = Node::Functions { slot, functions, with_ordinality: false };
+            let (kind, on) = (JoinKind::Inner, None);
+            path.wrap(|outer| Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on })));
+            (path.one_row, path.rows) = (false, path.rows * UNKNOWN_ROWS);
+        }
+        Ok(())
     }
 
     /// The order in which a SELECT without groups takes its rows best.
