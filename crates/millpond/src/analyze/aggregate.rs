@@ -485,6 +485,19 @@ pub(super) fn undefined(name: &str, types: &[Ty]) -> SqlError {
     .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
 }
 
+/// The same of a call that is not bound yet.
+pub(super) fn undefined_call(
+    level: &Level<'_>,
+    binder: &mut Binder<'_>,
+    name: &str,
+    call: &FuncCall,
+    at: u32,
+) -> Result<SqlError> {
+    let args = arguments(call, level, binder)?;
+    let types: Vec<Ty> = args.iter().map(|arg| arg.ty).collect();
+    Ok(placed(undefined(name, &types), call, at, binder))
+}
+
 fn not_unique(name: &str) -> SqlError {
     SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,

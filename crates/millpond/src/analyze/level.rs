@@ -11,8 +11,8 @@ use super::set_step::SetCall;
 use super::tree::{AggregateCall, Query, Slot, Window, slot_of};
 use super::{Analyzer, aggregate, set_function, window};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::Expr;
 use crate::expr::bind::{Binder, Scope, Typed, WholeRow, beyond};
+use crate::expr::{Expr, functions};
 use crate::parse::Name;
 use crate::{DataType, Value};
 
@@ -380,7 +380,14 @@ impl Scope for Level<'_> {
             );
             return Err(binder.source.place(error, at));
         }
-        aggregate::refuse_clauses(name, call, at, binder)?;
+        if let Err(error) = aggregate::refuse_clauses(name, call, at, binder) {
+            // That there is no such function comes first.
+            let is_known = !functions::named(name).is_empty() || functions::is_known_name(name);
+            return Err(match is_known {
+                true => error,
+                false => aggregate::undefined_call(self, binder, name, call, at)?,
+            });
+        }
         Ok(None)
     }
 

@@ -117,6 +117,8 @@ impl Level<'_> {
                     let items = level.items.borrow();
                     items.iter().flat_map(|item| item.columns.iter()).find(is_it).cloned()
                 })
+                // A cast may have made text of a `character(n)`.
+                .filter(|column| column.desc.ty.base() == ty.base())
                 .map_or_else(|| ColumnDesc::computed("", ty), |column| column.desc),
             Expr::Func(func, _) if func.is_void() => ColumnDesc::void(""),
             _ => ColumnDesc::computed("", ty),

@@ -47,6 +47,15 @@ fn element_type(ty: &TypeName) -> Result<DataType> {
     })
 }
 
+/// How many digits after the second's point a time stamp of this type has, if it says so. The type
+/// itself does not have them: see `docs/sql-support.md`.
+pub(crate) fn timestamp_precision(ty: &TypeName) -> Option<i32> {
+    match modifiers(ty).ok()?.as_slice() {
+        [digits] => Some(precision(*digits)),
+        _ => None,
+    }
+}
+
 /// A type without modifiers.
 fn plain(name: &str) -> Result<DataType> {
     Ok(match name {

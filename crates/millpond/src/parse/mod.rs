@@ -18,7 +18,7 @@ use millpond_syntax::{LiftedLiteral, SyntaxError, Tokens, tree::Statement as Tre
 pub(crate) use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 #[cfg(feature = "datafusion")]
 pub(crate) use data_type::is_bytewise;
-pub(crate) use data_type::{check_collation, data_type};
+pub(crate) use data_type::{check_collation, data_type, timestamp_precision};
 pub(crate) use name::Name;
 pub(crate) use option::text as option_text;
 pub(crate) use source::Source;

@@ -67,7 +67,10 @@ impl Output {
             let (expr, ty) = binder.output(e, scope)?;
             let stored = match (&expr, from) {
                 (Expr::Column(column), Some(from)) => {
-                    from.table_of(*column).map(|of| describe(of.table, column - of.first_column))
+                    let of = from.table_of(*column);
+                    let stored = of.map(|of| describe(of.table, column - of.first_column));
+                    // A cast may have made text of a `character(n)`.
+                    stored.filter(|desc| desc.ty.base() == ty.base())
                 }
                 (Expr::Func(func, _), _) if func.is_void() => {
                     Some(ColumnDesc::void(column_name(e)))

@@ -24,6 +24,13 @@ fn aggregates_of_json() {
 }
 
 #[test]
+fn text_of_characters_has_no_padding() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("char_casts.txt"));
+}
+
+#[test]
 fn rows_are_values() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();

@@ -25,12 +25,13 @@ pub(crate) use record::{RecordTypes, WholeRow};
 pub(crate) use row::parts_of_row;
 pub(crate) use value_function::value_function_name;
 
-use super::Expr;
+use super::func::catalog::Param;
 use super::types::Ty;
-use crate::DataType;
+use super::{Expr, Func};
 use crate::error::{Result, SqlError, SqlState};
 use crate::lex::Literals;
-use crate::parse::{Source, check_collation, data_type, too_complex};
+use crate::parse::{Source, check_collation, data_type, timestamp_precision, too_complex};
+use crate::{DataType, Value};
 
 /// What is known about a statement's parameters.
 #[derive(Debug)]
@@ -217,7 +218,17 @@ impl<'a> Binder<'a> {
                 _ => error,
             }
         })?;
-        Ok(Typed::known(value, ty))
+        let stamp = match ty {
+            DataType::Timestamp => "timestamp",
+            DataType::Timestamptz => "timestamptz",
+            _ => return Ok(Typed::known(value, ty)),
+        };
+        let Some(digits) = timestamp_precision(type_name) else {
+            return Ok(Typed::known(value, ty));
+        };
+        let round = Func::exactly(stamp, &[Param::Type(ty), Param::Type(DataType::Int4)])?;
+        let digits = Expr::Const(Value::Int4(digits));
+        Ok(Typed::known(Expr::Func(round, vec![value, digits]), ty))
     }
 
     /// Binds an expression and converts it to a type.

@@ -7,7 +7,7 @@ use super::accumulator::{Accumulator, takes_null};
 use super::hypothetical;
 use crate::analyze::tree::{AggregateCall, AggregateFunction as F};
 use crate::error::Result;
-use crate::expr::{Env, Val};
+use crate::expr::{Env, Expr, Val};
 use crate::memory::{Collected, row_bytes};
 use crate::run::key_table::KeyTable;
 use crate::run::{Context, Work, datum_key};
@@ -20,8 +20,6 @@ pub(super) struct CallState {
     accumulator: Accumulator,
     /// Keys of the values that have been taken in, if equal ones are left out.
     seen: Option<Box<KeyTable>>,
-    /// The arguments of an ordered-set aggregate, which are the same in all rows of a group.
-    direct: Vec<Value>,
     /// Values with their sort keys, if their order matters.
     rows: Option<Box<Collected>>,
 }
@@ -47,7 +45,6 @@ impl CallState {
                 && call.args.len() <= 1,
             accumulator: Accumulator::new(call.function),
             seen: call.distinct.then(Box::default),
-            direct: Vec::new(),
             rows: None,
         }
     }
@@ -76,10 +73,6 @@ impl CallState {
     }
 
     fn add_any(&mut self, call: &AggregateCall, env: &Env<'_>, work: &Work<'_>) -> Result<usize> {
-        if is_ordered_set(call.function) && self.direct.len() < call.args.len() {
-            let values = call.args.iter().map(|arg| Ok(arg.eval(env)?.into_value()));
-            self.direct = values.collect::<Result<_>>()?;
-        }
         if let Some(filter) = &call.filter
             && !filter.holds(env)?
         {
@@ -145,17 +138,23 @@ impl CallState {
         Ok(after - before)
     }
 
-    /// The result. `cx` has no row but may have outer ones.
-    pub(super) fn finish(&mut self, call: &AggregateCall, cx: &Context<'_>) -> Result<Value> {
+    /// The result. `cx` has no row but may have outer ones. `keys` are those of the group, with
+    /// their values.
+    pub(super) fn finish(
+        &mut self,
+        call: &AggregateCall,
+        keys: Keys<'_>,
+        cx: &Context<'_>,
+    ) -> Result<Value> {
         let mut rows = self.rows.take().unwrap_or_default();
         rows.sort(&|| cx.work().tick())?;
-        if is_ordered_set(call.function) && self.direct.len() < call.args.len() {
-            // There was no row.
-            self.direct = call.args.iter().map(|arg| cx.value(arg)).collect::<Result<_>>()?;
-        }
+        let direct = match is_ordered_set(call.function) {
+            true => direct_arguments(call, keys, cx)?,
+            false => Vec::new(),
+        };
         if let F::Hypothetical(what) = call.function {
             let mut key = Vec::new();
-            for (value, order) in self.direct.iter().zip(&call.order_by) {
+            for (value, order) in direct.iter().zip(&call.order_by) {
                 order.push_value(&value.as_datum(), &mut key);
             }
             return hypothetical::place_of(&key, &rows, what, || cx.work().tick());
@@ -166,9 +165,33 @@ impl CallState {
             let value = |i: usize| values.get(i).copied().unwrap_or(Datum::Null);
             self.accumulator.add(call.function, value(0), value(1))?;
         }
-        let fraction = self.direct.first().map_or(Datum::Null, Value::as_datum);
+        let fraction = direct.first().map_or(Datum::Null, Value::as_datum);
         self.accumulator.finish(call.function, call.ty, fraction, cx.format_options())
     }
+}
+
+/// The keys by which rows are grouped, and the values that a group has. A key that a grouping set
+/// leaves out is NULL.
+pub(super) type Keys<'k> = (&'k [Expr], &'k [Value]);
+
+/// The arguments of an ordered-set aggregate: expressions of the group's keys.
+fn direct_arguments(
+    call: &AggregateCall,
+    (keys, values): Keys<'_>,
+    cx: &Context<'_>,
+) -> Result<Vec<Value>> {
+    let value = |arg: &Expr| {
+        let mut arg = arg.clone();
+        arg.change(&mut |part| {
+            let found = keys.iter().position(|key| key == part).and_then(|place| values.get(place));
+            if let Some(value) = found {
+                *part = Expr::Const(value.clone());
+            }
+            Ok(found.is_some())
+        })?;
+        cx.value(&arg)
+    };
+    call.args.iter().map(value).collect()
 }
 
 fn datum<'v>(value: &'v Option<Val<'_>>) -> Datum<'v> {

@@ -93,8 +93,11 @@ fn give_row(
 ) -> Result<()> {
     let mut row = kept::take_values(cx.row_mut(aggregate.slot)?);
     row.extend(keys);
+    let key_count = row.len();
     for (call, state) in aggregate.calls.iter().zip(calls) {
-        row.push(state.finish(call, cx)?);
+        let keys = (&*aggregate.keys, row.get(..key_count).unwrap_or_default());
+        let value = state.finish(call, keys, cx)?;
+        row.push(value);
     }
     let set = aggregate.sets.as_ref().and_then(|sets| sets.get(set));
     for keys in &aggregate.grouping {

@@ -169,10 +169,13 @@ pub(super) fn offset(text: &str) -> Result<i32, Bad> {
     let unsigned = text.strip_prefix(['+', '-']).ok_or(Bad::Syntax)?;
     let (mut hours, mut rest) = number(unsigned).map_err(range)?;
     let (mut minutes, mut seconds) = (0, 0);
+    // Nothing behind a colon is a zero.
+    let part = |text: &'_ str| text.is_empty() || text.starts_with(':');
     if let Some(after) = rest.strip_prefix(':') {
-        (minutes, rest) = number(after).map_err(range)?;
+        (minutes, rest) = if part(after) { (0, after) } else { number(after).map_err(range)? };
         if let Some(after) = rest.strip_prefix(':') {
-            (seconds, rest) = number(after).map_err(range)?;
+            (seconds, rest) =
+                if part(after) { (0, after) } else { number(after).map_err(range)? };
         }
     } else if rest.is_empty() && text.len() > 3 {
         (hours, minutes) = (hours / 100, hours % 100);

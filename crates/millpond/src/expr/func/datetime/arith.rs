@@ -8,12 +8,13 @@ use super::super::value::body;
 use super::interval;
 use super::value::{Date, Stamp, StampTz, Time, TimeTz};
 use super::{
-    DATE, FLOAT8, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, checked, is_infinite,
+    DATE, FLOAT8, INT4, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, checked, is_infinite,
     timestamp_out_of_range,
 };
 use crate::Value;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
+use crate::types::interval::round_usecs;
 use crate::types::{
     USECS_PER_DAY, Zone, civil_of_timestamp, date_of_civil, days_in_month, in_timestamp_range,
 };
@@ -129,6 +130,42 @@ pub(in super::super) static PROCS: &[Proc] = &[
         body!(|t: TimeTz, d: Date| at_in_zone(d, t).map(StampTz)),
     ),
     proc(
+        2025,
+        "timestamp",
+        &[DATE, TIME],
+        TIMESTAMP,
+        body!(|d: Date, t: Time| at(d, t.0).map(Stamp)),
+    ),
+    proc(
+        1176,
+        "timestamptz",
+        &[DATE, TIME],
+        TIMESTAMPTZ,
+        body!(env, |d: Date, t: Time| in_zone(at(d, t.0)?, zone(env)).map(StampTz)),
+    )
+    .stable(),
+    proc(
+        1359,
+        "timestamptz",
+        &[DATE, TIMETZ],
+        TIMESTAMPTZ,
+        body!(|d: Date, t: TimeTz| at_in_zone(d, t).map(StampTz)),
+    ),
+    proc(
+        1961,
+        "timestamp",
+        &[TIMESTAMP, INT4],
+        TIMESTAMP,
+        body!(|t: Stamp, precision: i32| Stamp(rounded(t.0, precision))),
+    ),
+    proc(
+        1967,
+        "timestamptz",
+        &[TIMESTAMPTZ, INT4],
+        TIMESTAMPTZ,
+        body!(|t: StampTz, precision: i32| StampTz(rounded(t.0, precision))),
+    ),
+    proc(
         1747,
         "time_pl_interval",
         &[TIME, INTERVAL],
@@ -232,9 +269,10 @@ pub(super) fn add(timestamp: i64, interval: Interval) -> Result<i64> {
     if interval.months != 0 {
         timestamp = add_months(timestamp, interval.months).ok_or_else(timestamp_out_of_range)?;
     }
-    let days = i64::from(interval.days).checked_mul(USECS_PER_DAY);
-    timestamp = days
-        .and_then(|days| timestamp.checked_add(days))
+    // The days alone may be more than there are between the first time stamp and 2000.
+    let days = i128::from(interval.days) * i128::from(USECS_PER_DAY);
+    timestamp = i64::try_from(i128::from(timestamp) + days)
+        .ok()
         .filter(|timestamp| interval.days == 0 || in_timestamp_range(*timestamp))
         .ok_or_else(timestamp_out_of_range)?;
     checked(timestamp.checked_add(interval.usecs).ok_or_else(timestamp_out_of_range)?)
@@ -302,6 +340,19 @@ fn difference(a: i64, b: i64) -> Result<Interval> {
     let days =
         i32::try_from(usecs / USECS_PER_DAY).map_err(|_| crate::types::interval::out_of_range())?;
     Ok(Interval { months: 0, days, usecs: usecs % USECS_PER_DAY })
+}
+
+/// When the zone's clock shows that time.
+fn in_zone(local: i64, zone: Zone) -> Result<i64> {
+    if is_infinite(local) { Ok(local) } else { checked(zone.utc(local)) }
+}
+
+/// A time stamp with this number of digits after the second's point.
+fn rounded(timestamp: i64, precision: i32) -> i64 {
+    if is_infinite(timestamp) {
+        return timestamp;
+    }
+    round_usecs(timestamp, precision).unwrap_or(timestamp)
 }
 
 /// The beginning of a day.
