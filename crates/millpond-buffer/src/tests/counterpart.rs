@@ -1,6 +1,7 @@
-//! The counterpart of rule 1's proof ([`super::shared_writes`]): a million reads, most of
-//! them optimistic, checked against a model for torn, stale and premature data. Meanwhile pages are written,
-//! evicted, written back, scanned through a ring and dropped, and the pool grows and shrinks.
+//! The counterpart of rule 1's proof ([`super::shared_writes`]): a million reads, most of them
+//! optimistic, checked against a model for torn, stale and premature data. Meanwhile pages are
+//! written, evicted, written back, scanned through a ring and dropped, and the pool grows and
+//! shrinks.
 //!
 //! A page's contents are a function of its block and its version, which only grows. The model has
 //! for each block the version that was last begun and the one that was last published. A read must
