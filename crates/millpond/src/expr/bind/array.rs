@@ -80,7 +80,7 @@ impl Binder<'_> {
     }
 
     /// `(value).field`, `value[1][2]`, `value[1:2]`
-    pub(crate) fn indirection(
+    pub(super) fn indirection(
         &mut self,
         arg: &tree::Expr,
         parts: &[Indirection],

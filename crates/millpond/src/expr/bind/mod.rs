@@ -1,11 +1,11 @@
 //! From the parser's expressions to bound ones: [`Binder::bind`] looks at the form of an expression
 //! and hands it to the file that knows the form.
 
-mod argument;
 mod array;
 mod call;
 mod coerce;
 mod condition;
+mod disjunction;
 mod literal;
 mod names;
 mod object_cast;

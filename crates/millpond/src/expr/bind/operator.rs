@@ -3,6 +3,7 @@
 use millpond_syntax::tree::{self, AExpr, AExprKind, Name, Node, Operand};
 
 use super::call::as_result;
+use super::disjunction::disjunction;
 use super::{Binder, Coercion, ParamTypes, Scope, Typed, beyond};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
@@ -58,7 +59,7 @@ impl Binder<'_> {
                 one => list.push(one),
             }
         }
-        Ok(Typed::bool(if is_and { Expr::And(list) } else { Expr::Or(list) }))
+        Ok(Typed::bool(if is_and { Expr::And(list) } else { disjunction(list) }))
     }
 
     /// An operator in front of its only side.

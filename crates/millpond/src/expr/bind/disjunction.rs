@@ -1,0 +1,80 @@
+//! Conditions that all sides of an OR have: they hold beside it, where joins and indexes use them.
+
+use std::slice;
+
+use crate::expr::Expr;
+
+/// `arms` with OR between them: `(a AND b) OR (a AND c)` as `a AND (b OR c)`.
+pub(super) fn disjunction(mut arms: Vec<Expr>) -> Expr {
+    let Some((first, others)) = arms.split_first() else { return Expr::Or(arms) };
+    let is_in_all = |e: &&Expr| others.iter().all(|arm| conjuncts(arm).contains(e));
+    let mut common: Vec<Expr> = Vec::new();
+    for e in conjuncts(first).iter().filter(is_in_all) {
+        if !e.is_volatile() && !common.contains(e) {
+            common.push(e.clone());
+        }
+    }
+    if common.is_empty() || others.is_empty() {
+        return Expr::Or(arms);
+    }
+    for arm in &mut arms {
+        let rest = conjuncts(arm).iter().filter(|e| !common.contains(e)).cloned();
+        *arm = Expr::And(rest.collect());
+    }
+    // An arm that asks for nothing else makes the others irrelevant.
+    if !arms.iter().any(|arm| conjuncts(arm).is_empty()) {
+        common.push(Expr::Or(arms.into_iter().map(alone).collect()));
+    }
+    alone(Expr::And(common))
+}
+
+fn conjuncts(arm: &Expr) -> &[Expr] {
+    match arm {
+        Expr::And(list) => list,
+        other => slice::from_ref(other),
+    }
+}
+
+/// A conjunction of one condition is that condition.
+fn alone(e: Expr) -> Expr {
+    match e {
+        Expr::And(mut list) if list.len() == 1 => list.pop().unwrap_or(Expr::And(list)),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+
+    fn column(number: usize) -> Expr {
+        Expr::Column(number)
+    }
+
+    fn and(list: &[usize]) -> Expr {
+        Expr::And(list.iter().map(|number| column(*number)).collect())
+    }
+
+    #[test]
+    fn what_all_arms_have_comes_first() {
+        let found = disjunction(vec![and(&[1, 2]), and(&[3, 1]), and(&[1, 4, 5])]);
+        let rest = Expr::Or(vec![column(2), column(3), and(&[4, 5])]);
+        assert_eq!(found, Expr::And(vec![column(1), rest]));
+    }
+
+    #[test]
+    fn an_arm_without_more_decides() {
+        assert_eq!(disjunction(vec![and(&[1, 2]), column(1)]), column(1));
+        assert_eq!(disjunction(vec![column(1), column(1)]), column(1));
+    }
+
+    #[test]
+    fn arms_without_common_conditions_stay() {
+        for arms in [vec![and(&[1, 2]), and(&[3, 4])], vec![column(1), column(2)]] {
+            assert_eq!(disjunction(arms.clone()), Expr::Or(arms));
+        }
+        let one = vec![Expr::Const(Value::Bool(true))];
+        assert_eq!(disjunction(one.clone()), Expr::Or(one));
+    }
+}
