@@ -24,6 +24,7 @@ mod rows;
 mod session;
 mod spills;
 mod styles;
+mod subqueries;
 mod time_zones;
 mod transactions;
 mod vacuum;

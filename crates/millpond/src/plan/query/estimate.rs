@@ -2,11 +2,13 @@
 //!
 //! The unit of cost is what it takes to look at a row of a table that is read page by page.
 
+use std::sync::Arc;
+
 use millpond_engine::catalog::{IndexDef, TableDef};
 
 use super::Planning;
 use super::node::SlotKind;
-use crate::analyze::tree::{Slot, slot_of};
+use crate::analyze::tree::{self, Slot, slot_of};
 use crate::expr::{Compare, Expr};
 use crate::plan::access::{self, Choice, KeyBounds, KeyList, KeyPart, Lookup, conjuncts};
 use crate::plan::order::orders_of_indexes;
@@ -27,6 +29,9 @@ pub(super) const PROBE: f64 = 0.5;
 const COMPARE: f64 = 0.2;
 /// The rows of a small table. A plan is kept, and the table may grow.
 const FEWEST_ROWS: i64 = 1_000;
+/// The same beside a table of at least [`LARGE_ROWS`], which shows that the data is there already.
+const FEWEST_ROWS_BESIDE_LARGE: i64 = 10;
+const LARGE_ROWS: i64 = 100_000;
 /// Rows of a relation of which nothing is known.
 pub(super) const UNKNOWN_ROWS: f64 = 100.0;
 
@@ -124,13 +129,19 @@ impl Planning<'_> {
 
     /// The rows of a table, as far as known.
     pub(super) fn live(&self, table: &TableDef) -> f64 {
-        self.indexes.live_rows(table).max(FEWEST_ROWS) as f64
+        let beside_large = self.largest_table >= LARGE_ROWS;
+        let fewest = if beside_large { FEWEST_ROWS_BESIDE_LARGE } else { FEWEST_ROWS };
+        self.indexes.live_rows(table).max(fewest) as f64
     }
 
     /// The rows of the table of a column, if it is a table's.
     fn live_of(&self, column: usize) -> Option<f64> {
+        self.table_of(column).map(|table| self.live(table))
+    }
+
+    fn table_of(&self, column: usize) -> Option<&Arc<TableDef>> {
         match self.kinds.get(slot_of(column).0.index()) {
-            Some(SlotKind::Stored(table)) => Some(self.live(table)),
+            Some(SlotKind::Stored(table)) => Some(table),
             _ => None,
         }
     }
@@ -138,10 +149,56 @@ impl Planning<'_> {
     /// Which part of all pairs of rows an equality of two expressions leaves.
     pub(super) fn equality(&self, a: &Expr, b: &Expr) -> f64 {
         let values = |e: &Expr| match e {
-            Expr::Column(column) => self.live_of(*column).unwrap_or(UNKNOWN_ROWS),
+            Expr::Column(column) => self.distinct_values(*column),
             _ => UNKNOWN_ROWS,
         };
         1.0 / values(a).max(values(b))
+    }
+
+    /// How many values a column has: a key as many as its table has rows, and what must be equal to
+    /// a key as many as the key. Of others nothing is known.
+    fn distinct_values(&self, column: usize) -> f64 {
+        let Some(live) = self.live_of(column) else { return UNKNOWN_ROWS };
+        let equal = self.equal_columns.iter().find(|columns| columns.contains(&column));
+        let columns = equal.map_or(std::slice::from_ref(&column), Vec::as_slice);
+        let keys = columns.iter().filter(|column| self.is_key(**column));
+        let fewest = keys.filter_map(|key| self.live_of(*key)).reduce(f64::min);
+        fewest.map_or_else(|| live.sqrt(), |fewest| fewest.min(live))
+    }
+
+    /// Whether no two rows have the same value in a column.
+    fn is_key(&self, column: usize) -> bool {
+        self.rows_if_unique(column, &[column]).is_some()
+    }
+
+    /// The rows of a column's table, if it has a unique index of which all columns are among these.
+    pub(super) fn rows_if_unique(&self, column: usize, among: &[usize]) -> Option<f64> {
+        let slot = slot_of(column).0;
+        let table = self.table_of(column)?;
+        let is_among = |place: usize| among.contains(&tree::column(slot, place));
+        let mut unique = table.indexes.iter().filter(|index| index.unique);
+        unique
+            .any(|index| index.columns.iter().all(|key| is_among(key.column)))
+            .then(|| self.live(table))
+    }
+
+    /// Groups of columns that are equal in all rows that meet some conditions.
+    pub(super) fn columns_made_equal(conditions: &[Expr]) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for condition in conditions {
+            let Expr::Compare(Compare::Eq, pair) = condition else { continue };
+            let (Expr::Column(a), Expr::Column(b)) = (&pair.0, &pair.1) else { continue };
+            let mut joined = vec![*a, *b];
+            groups.retain_mut(|group| {
+                let is_of_both = group.contains(a) || group.contains(b);
+                if is_of_both {
+                    joined.append(group);
+                }
+                !is_of_both
+            });
+            groups.push(joined);
+        }
+        groups
     }
 }
 

@@ -259,6 +259,7 @@ impl Planning<'_> {
     fn note_table(&mut self, table: &Arc<TableDef>) {
         if !is_system(table) && !self.tables.iter().any(|other| other.oid == table.oid) {
             self.tables.push(Arc::clone(table));
+            self.largest_table = self.largest_table.max(self.indexes.live_rows(table));
         }
     }
 }
@@ -330,7 +331,7 @@ pub(super) fn item_of(relation: Relation<'_>, slot: Slot, needs: SlotSet) -> Ite
 }
 
 /// The slots of an item's columns, as the query around it names them.
-fn slots_of_item(item: &FromItem) -> SlotSet {
+pub(super) fn slots_of_item(item: &FromItem) -> SlotSet {
     match item {
         FromItem::Table { slot, .. }
         | FromItem::Subquery { slot, .. }

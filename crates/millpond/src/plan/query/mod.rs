@@ -10,12 +10,14 @@
 mod body;
 mod build;
 mod cte;
+mod decorrelate;
 mod depth;
 mod engine;
 mod estimate;
 pub(super) mod explain;
 mod finish;
 mod from;
+mod method;
 mod modification;
 pub(crate) mod node;
 mod node_walk;
@@ -65,6 +67,10 @@ struct Planning<'a> {
     steps: usize,
     step_ctes: HashSet<CteId>,
     tables: Vec<Arc<TableDef>>,
+    /// The rows of the largest of these tables.
+    largest_table: i64,
+    /// Groups of columns that the join that is being ordered makes equal.
+    equal_columns: Vec<Vec<usize>>,
     waits: bool,
     /// Whether EXPLAIN shows the subqueries of what is being finished.
     shows: bool,
@@ -108,13 +114,13 @@ pub(super) struct PlannedQuery {
 impl Planner<'_> {
     /// Plans an analyzed query of a statement with that many parameters.
     pub(super) fn plan_analyzed(&self, analyzed: Analyzed, params: usize) -> Result<PlannedQuery> {
-        let Analyzed { query, slots } = analyzed;
+        let Analyzed { mut query, mut slots } = analyzed;
+        decorrelate::decorrelate(&mut query, &mut slots)?;
         let mut planning = self.planning(&query, slots, params);
         let mut plan = planning.plan(&query, true)?;
         planning.complete(&mut plan)?;
         let only_here = engine::has_peculiar_join(&query);
-        let largest_table =
-            plan.tables.iter().map(|table| self.indexes.live_rows(table)).max().unwrap_or(0);
+        let largest_table = planning.largest_table;
         let (read_through, cost) = (planning.read_through, planning.cost);
         Ok(PlannedQuery { plan, read_through, cost, largest_table, only_here })
     }
@@ -134,6 +140,8 @@ impl<'a> Planner<'a> {
             steps: 0,
             step_ctes: HashSet::new(),
             tables: Vec::new(),
+            largest_table: 0,
+            equal_columns: Vec::new(),
             waits: false,
             shows: true,
             parts: 0,

@@ -1,18 +1,20 @@
 //! In which order relations are joined, and how.
 //!
 //! The order begins with the item that is found best, and goes on with the one that costs least
-//! from the rows so far: by a key in a nested loop, by a hash table, or by looking at all pairs. A
-//! few beginnings are tried. Outer joins and semi-joins follow as soon as there is what they need.
+//! from the rows so far: by a key in a nested loop, by a hash table, or by looking at all pairs.
+//! What no condition joins to the rows so far comes last. A few beginnings are tried, each also
+//! with the item that leaves the fewest rows next. Outer joins and semi-joins follow as soon as
+//! there is what they need.
 
 use super::Planning;
-use super::estimate::{KEEP, PROBE, selectivity, sort_cost};
-use super::problem::{Dependent, Item, Problem, Relation};
+use super::estimate::{KEEP, sort_cost};
+use super::method::{Cost, Method, Side};
+use super::problem::{Item, Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;
 use crate::error::Result;
-use crate::expr::{Compare, Expr};
-use crate::plan::access::all_of;
-use crate::plan::{Access, SortKey};
+use crate::expr::Expr;
+use crate::plan::SortKey;
 
 /// How many beginnings are tried of a join of at most [`MAX_TRIED_ITEMS`] items.
 const STARTS: usize = 3;
@@ -54,17 +56,16 @@ pub(super) struct Step {
     pub(super) method: Method,
 }
 
-/// How a relation is joined to the rows so far.
+/// An item, what it adds to the cost, the method, and the rows then.
+type Found = (usize, Cost, Method, f64);
+
+/// Which of the items that are left is joined next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
-    /// It is the first.
-    First,
-    /// It is run for each row, and may use the row.
-    Inner,
-    /// It is hashed; or, swapped, the rows so far are.
-    Hash { swapped: bool },
-    /// It is kept, and all of it is looked at for each row.
-    Loop,
+enum Next {
+    /// The one that costs least.
+    Cheapest,
+    /// The one after which there are the fewest rows.
+    Smallest,
 }
 
 /// An order in which rows are wanted.
@@ -75,15 +76,6 @@ pub(super) struct Wanted<'s> {
     pub(super) limit: Option<f64>,
     /// Without the order rows are hashed, not sorted.
     pub(super) or_hashed: bool,
-}
-
-/// What a relation costs.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    rows: f64,
-    cost: f64,
-    by_key: bool,
-    one_row: bool,
 }
 
 /// A join that has been planned up to some relation.
@@ -157,6 +149,19 @@ impl Planning<'_> {
         wanted: Wanted<'_>,
     ) -> Result<Way> {
         self.check_relations(problem.items.len() + problem.dependents.len())?;
+        let equal = Self::columns_made_equal(&conditions.exprs);
+        let around = std::mem::replace(&mut self.equal_columns, equal);
+        let way = self.best_way(problem, conditions, wanted);
+        self.equal_columns = around;
+        way
+    }
+
+    fn best_way(
+        &mut self,
+        problem: &Problem<'_>,
+        conditions: &Conditions,
+        wanted: Wanted<'_>,
+    ) -> Result<Way> {
         let all = problem.slots();
         let mut starts = Vec::new();
         for (at, item) in problem.items.iter().enumerate() {
@@ -177,14 +182,21 @@ impl Planning<'_> {
             }
         };
         for (_, start) in starts.iter().take(tried) {
-            consider(self.way_from(problem, conditions, Some(*start), &[])?);
+            for next in [Next::Cheapest, Next::Smallest] {
+                consider(self.way_from(problem, conditions, Some(*start), &[], next)?);
+                // Of two there is only one next.
+                if problem.items.len() <= 2 {
+                    break;
+                }
+            }
         }
         if let Some(start) = self.start_of(problem, wanted.sort) {
-            consider(self.way_from(problem, conditions, Some(start), wanted.sort)?);
+            let (start, sort) = (Some(start), wanted.sort);
+            consider(self.way_from(problem, conditions, start, sort, Next::Cheapest)?);
         }
         match best {
             Some((_, way)) => Ok(way),
-            None => self.way_from(problem, conditions, None, &[]),
+            None => self.way_from(problem, conditions, None, &[], Next::Cheapest),
         }
     }
 
@@ -207,6 +219,7 @@ impl Planning<'_> {
         conditions: &Conditions,
         start: Option<usize>,
         sort: &[SortKey],
+        which: Next,
     ) -> Result<Way> {
         let mut progress = Progress::new(conditions);
         let mut way = Way {
@@ -230,7 +243,7 @@ impl Planning<'_> {
         }
         loop {
             self.add_sublinks(problem, conditions, &mut progress, &mut way)?;
-            let next = self.next_item(problem, conditions, &progress, &way)?;
+            let next = self.next_item(problem, conditions, &progress, &way, which)?;
             let is_pairs = next.is_none_or(|next| next.2 == Method::Loop);
             if is_pairs && let Some(at) = self.ready_dependent(problem, &progress) {
                 self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
@@ -248,15 +261,16 @@ impl Planning<'_> {
         Ok(way)
     }
 
-    /// The item that costs least: with what it adds to the cost, the method, and the rows then.
+    /// The item that costs least, or leaves the fewest rows.
     fn next_item(
         &mut self,
         problem: &Problem<'_>,
         conditions: &Conditions,
         progress: &Progress,
         way: &Way,
-    ) -> Result<Option<(usize, Cost, Method, f64)>> {
-        let mut best: Option<(f64, (usize, Cost, Method, f64))> = None;
+        which: Next,
+    ) -> Result<Option<Found>> {
+        let mut best: Option<((bool, f64), Found)> = None;
         let all = problem.slots();
         for (at, item) in problem.items.iter().enumerate() {
             let needed = item.needs.and(&all);
@@ -269,10 +283,17 @@ impl Planning<'_> {
             let keyed = self.item_cost(item, conditions, &ready, &[])?;
             let own = conditions.of(item);
             let alone = self.item_cost(item, conditions, &own, &[])?;
-            let on = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
-            let side = Side { keyed, alone, lateral: !needed.is_empty(), kind: JoinKind::Inner };
+            let on: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
+            let lateral = !needed.is_empty();
+            let side = Side { keyed, alone, lateral, kind: JoinKind::Inner };
             let (cost, method, rows) = self.method(way, side, &on, &item.slots);
-            let total = cost + rows;
+            // One row beside one row is no product.
+            let is_apart = on.is_empty() && !lateral && !(way.one_row && keyed.one_row);
+            let total = match which {
+                Next::Cheapest => cost + rows,
+                Next::Smallest => rows,
+            };
+            let total = (is_apart, total);
             if best.as_ref().is_none_or(|(least, _)| total < *least) {
                 let cost = Cost { cost, ..keyed };
                 best = Some((total, (at, cost, method, rows)));
@@ -320,133 +341,6 @@ impl Planning<'_> {
         progress.add(way, Part::Dependent(at), method, &dependent.adds);
         Ok(())
     }
-
-    fn dependent_side(&mut self, problem: &Problem<'_>, dependent: &Dependent<'_>) -> Result<Side> {
-        let kind = dependent.kind;
-        let lateral = dependent.lateral.intersects(&problem.slots());
-        let right = &dependent.right;
-        let keyed = Conditions::new(self, right, &dependent.on);
-        let keyed = self.nested(|p| p.way(right, &keyed, Wanted::default()))?.cost();
-        if lateral {
-            return Ok(Side { keyed, alone: keyed, lateral, kind });
-        }
-        let alone = Conditions::new(self, right, &[]);
-        let alone = self.nested(|p| p.way(right, &alone, Wanted::default()))?.cost();
-        Ok(Side { keyed, alone, lateral, kind })
-    }
-
-    /// How to join a relation, what it costs, and how many rows there are then.
-    fn method(&self, way: &Way, side: Side, on: &Vec<Expr>, slots: &SlotSet) -> (f64, Method, f64) {
-        let Side { keyed, alone, lateral, kind } = side;
-        let keeps_order = way.ordered && keyed.by_key;
-        let outer = way.rows.max(1.0);
-        let mut pairs = outer * alone.rows;
-        let mut has_keys = false;
-        for conjunct in on {
-            pairs *= match self.join_key(conjunct, slots) {
-                Some((a, b)) => {
-                    has_keys = true;
-                    self.equality(a, b)
-                }
-                None => selectivity(Some(conjunct)),
-            };
-        }
-        let found = if keyed.by_key || lateral { outer * keyed.rows } else { pairs };
-        let rows = match kind {
-            JoinKind::Left => found.max(outer),
-            JoinKind::Semi | JoinKind::Anti => outer * 0.5,
-            _ => found,
-        };
-        let rows = rows.max(1.0);
-        let inner = (outer * keyed.cost, Method::Inner, rows);
-        if lateral || on.is_empty() && way.one_row {
-            return inner;
-        }
-        let may_swap = matches!(kind, JoinKind::Inner | JoinKind::Left);
-        let swapped = may_swap && outer < alone.rows;
-        let (built, probed) = if swapped { (outer, alone.rows) } else { (alone.rows, outer) };
-        let hash = alone.cost + built * KEEP + probed * PROBE;
-        let hash = (hash, Method::Hash { swapped }, rows);
-        let all_pairs = alone.cost + alone.rows * KEEP + outer * alone.rows * PROBE;
-        let kept = (all_pairs, Method::Loop, rows);
-        match (keyed.by_key || way.one_row, has_keys) {
-            (true, true) if hash.0 < inner.0 && !keeps_order => hash,
-            (true, false) if kept.0 < inner.0 => kept,
-            (true, _) => inner,
-            (false, true) => hash,
-            (false, false) => kept,
-        }
-    }
-
-    /// The two sides of an equality between the rows so far and a relation's.
-    pub(super) fn join_key<'e>(
-        &self,
-        conjunct: &'e Expr,
-        slots: &SlotSet,
-    ) -> Option<(&'e Expr, &'e Expr)> {
-        let Expr::Compare(Compare::Eq, pair) = conjunct else { return None };
-        let (a, b) = (&pair.0, &pair.1);
-        if a.is_volatile() || b.is_volatile() {
-            return None;
-        }
-        let (uses_a, uses_b) = (self.slots_of(a), self.slots_of(b));
-        let is_own = |uses: &SlotSet| !uses.is_empty() && uses.is_within(slots, slots);
-        let is_other = |uses: &SlotSet| !uses.is_empty() && !uses.intersects(slots);
-        if is_other(&uses_a) && is_own(&uses_b) {
-            Some((a, b))
-        } else if is_own(&uses_a) && is_other(&uses_b) {
-            Some((b, a))
-        } else {
-            None
-        }
-    }
-
-    /// What an item costs under conditions on it and on rows that are there already.
-    fn item_cost(
-        &mut self,
-        item: &Item<'_>,
-        conditions: &Conditions,
-        ready: &[Expr],
-        sort: &[SortKey],
-    ) -> Result<Cost> {
-        if let Relation::Table { slot, table, .. } = &item.relation {
-            let condition = all_of(ready.to_vec());
-            let path = self.table_path(*slot, table, condition.as_ref(), sort);
-            let one_row = matches!(path.choice.access, Access::Point { .. });
-            let (rows, cost, by_key) = (path.rows, path.cost, path.by_key);
-            return Ok(Cost { rows, cost, by_key, one_row });
-        }
-        let own = conditions.of(item);
-        let (rows, cost) = self.alone(item, own.clone())?;
-        let more: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
-        if !more.is_empty()
-            && let Relation::Query { slot, query } = &item.relation
-            && let Some(path) = self.try_keyed(*slot, query, &own, &more)?
-            && path.1 < cost
-        {
-            let (rows, cost) = path;
-            return Ok(Cost { rows, cost, by_key: true, one_row: false });
-        }
-        let rows = (rows * selectivity(all_of(more).as_ref())).max(1.0);
-        Ok(Cost { rows, cost, by_key: false, one_row: false })
-    }
-
-    fn is_ordered(&self, item: &Item<'_>, ready: &[Expr], sort: &[SortKey]) -> bool {
-        let Relation::Table { slot, table, .. } = &item.relation else { return false };
-        let condition = all_of(ready.to_vec());
-        self.table_path(*slot, table, condition.as_ref(), sort).choice.is_ordered
-    }
-}
-
-/// The two ways to have a relation's rows.
-#[derive(Clone, Copy)]
-struct Side {
-    /// For a row that is there.
-    keyed: Cost,
-    /// All of them.
-    alone: Cost,
-    lateral: bool,
-    kind: JoinKind,
 }
 
 impl Progress {
@@ -458,7 +352,7 @@ impl Progress {
 }
 
 impl Way {
-    fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> Cost {
         Cost { rows: self.rows, cost: self.cost, by_key: self.by_key, one_row: self.one_row }
     }
 }

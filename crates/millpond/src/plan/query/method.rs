@@ -1,0 +1,188 @@
+//! How one relation is joined to the rows so far, and what that costs.
+
+use super::Planning;
+use super::estimate::{KEEP, PROBE, selectivity};
+use super::order::{Conditions, Wanted, Way};
+use super::problem::{Dependent, Item, Problem, Relation};
+use super::slot_set::SlotSet;
+use crate::analyze::tree::JoinKind;
+use crate::error::Result;
+use crate::expr::{Compare, Expr};
+use crate::plan::access::all_of;
+use crate::plan::{Access, SortKey};
+
+/// How a relation is joined to the rows so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// It is the first.
+    First,
+    /// It is run for each row, and may use the row.
+    Inner,
+    /// It is hashed; or, swapped, the rows so far are.
+    Hash { swapped: bool },
+    /// It is kept, and all of it is looked at for each row.
+    Loop,
+}
+
+/// What a relation costs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) rows: f64,
+    pub(super) cost: f64,
+    pub(super) by_key: bool,
+    pub(super) one_row: bool,
+}
+
+/// The two ways to have a relation's rows.
+#[derive(Clone, Copy)]
+pub(super) struct Side {
+    /// For a row that is there.
+    pub(super) keyed: Cost,
+    /// All of them.
+    pub(super) alone: Cost,
+    pub(super) lateral: bool,
+    pub(super) kind: JoinKind,
+}
+
+impl Planning<'_> {
+    pub(super) fn dependent_side(
+        &mut self,
+        problem: &Problem<'_>,
+        dependent: &Dependent<'_>,
+    ) -> Result<Side> {
+        let kind = dependent.kind;
+        let lateral = dependent.lateral.intersects(&problem.slots());
+        let right = &dependent.right;
+        let keyed = Conditions::new(self, right, &dependent.on);
+        let keyed = self.nested(|p| p.way(right, &keyed, Wanted::default()))?.cost();
+        if lateral {
+            return Ok(Side { keyed, alone: keyed, lateral, kind });
+        }
+        let alone = Conditions::new(self, right, &[]);
+        let alone = self.nested(|p| p.way(right, &alone, Wanted::default()))?.cost();
+        Ok(Side { keyed, alone, lateral, kind })
+    }
+
+    /// How to join a relation, what it costs, and how many rows there are then.
+    pub(super) fn method(
+        &self,
+        way: &Way,
+        side: Side,
+        on: &[Expr],
+        slots: &SlotSet,
+    ) -> (f64, Method, f64) {
+        let Side { keyed, alone, lateral, kind } = side;
+        let keeps_order = way.ordered && keyed.by_key;
+        let outer = way.rows.max(1.0);
+        let mut pairs = outer * alone.rows;
+        let mut has_keys = false;
+        let unique = self.unique_rows(on, slots);
+        for conjunct in on {
+            pairs *= match self.join_key(conjunct, slots) {
+                Some((a, b)) => {
+                    has_keys = true;
+                    if unique.is_some() { 1.0 } else { self.equality(a, b) }
+                }
+                None => selectivity(Some(conjunct)),
+            };
+        }
+        pairs /= unique.unwrap_or(1.0);
+        let found = if keyed.by_key || lateral { outer * keyed.rows } else { pairs };
+        let rows = match kind {
+            JoinKind::Left => found.max(outer),
+            JoinKind::Semi | JoinKind::Anti => outer * 0.5,
+            _ => found,
+        };
+        let rows = rows.max(1.0);
+        let inner = (outer * keyed.cost, Method::Inner, rows);
+        if lateral || on.is_empty() && way.one_row {
+            return inner;
+        }
+        let may_swap = matches!(kind, JoinKind::Inner | JoinKind::Left);
+        let swapped = may_swap && outer < alone.rows;
+        let (built, probed) = if swapped { (outer, alone.rows) } else { (alone.rows, outer) };
+        let hash = alone.cost + built * KEEP + probed * PROBE;
+        let hash = (hash, Method::Hash { swapped }, rows);
+        let all_pairs = alone.cost + alone.rows * KEEP + outer * alone.rows * PROBE;
+        let kept = (all_pairs, Method::Loop, rows);
+        match (keyed.by_key || way.one_row, has_keys) {
+            (true, true) if hash.0 < inner.0 && !keeps_order => hash,
+            (true, false) if kept.0 < inner.0 => kept,
+            (true, _) => inner,
+            (false, true) => hash,
+            (false, false) => kept,
+        }
+    }
+
+    /// The two sides of an equality between the rows so far and a relation's.
+    pub(super) fn join_key<'e>(
+        &self,
+        conjunct: &'e Expr,
+        slots: &SlotSet,
+    ) -> Option<(&'e Expr, &'e Expr)> {
+        let Expr::Compare(Compare::Eq, pair) = conjunct else { return None };
+        let (a, b) = (&pair.0, &pair.1);
+        if a.is_volatile() || b.is_volatile() {
+            return None;
+        }
+        let (uses_a, uses_b) = (self.slots_of(a), self.slots_of(b));
+        let is_own = |uses: &SlotSet| !uses.is_empty() && uses.is_within(slots, slots);
+        let is_other = |uses: &SlotSet| !uses.is_empty() && !uses.intersects(slots);
+        if is_other(&uses_a) && is_own(&uses_b) {
+            Some((a, b))
+        } else if is_own(&uses_a) && is_other(&uses_b) {
+            Some((b, a))
+        } else {
+            None
+        }
+    }
+
+    /// The rows of the table that is joined, if the conditions fix all columns of a unique index: so
+    /// each of the rows so far finds one at most.
+    fn unique_rows(&self, on: &[Expr], slots: &SlotSet) -> Option<f64> {
+        let fixed: Vec<usize> = on
+            .iter()
+            .filter_map(|conjunct| match self.join_key(conjunct, slots) {
+                Some((_, Expr::Column(column))) => Some(*column),
+                _ => None,
+            })
+            .collect();
+        fixed.iter().find_map(|column| self.rows_if_unique(*column, &fixed))
+    }
+
+    /// What an item costs under conditions on it and on rows that are there already.
+    pub(super) fn item_cost(
+        &mut self,
+        item: &Item<'_>,
+        conditions: &Conditions,
+        ready: &[Expr],
+        sort: &[SortKey],
+    ) -> Result<Cost> {
+        if let Relation::Table { slot, table, .. } = &item.relation {
+            let condition = all_of(ready.to_vec());
+            let path = self.table_path(*slot, table, condition.as_ref(), sort);
+            let one_row = matches!(path.choice.access, Access::Point { .. });
+            let (rows, cost, by_key) = (path.rows, path.cost, path.by_key);
+            return Ok(Cost { rows, cost, by_key, one_row });
+        }
+        let own = conditions.of(item);
+        let (rows, cost) = self.alone(item, own.clone())?;
+        let more: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
+        if !more.is_empty()
+            && let Relation::Query { slot, query } = &item.relation
+            && let Some(path) = self.try_keyed(*slot, query, &own, &more)?
+            && path.1 < cost
+        {
+            let (rows, cost) = path;
+            return Ok(Cost { rows, cost, by_key: true, one_row: false });
+        }
+        let rows = (rows * selectivity(all_of(more).as_ref())).max(1.0);
+        Ok(Cost { rows, cost, by_key: false, one_row: false })
+    }
+
+    pub(super) fn is_ordered(&self, item: &Item<'_>, ready: &[Expr], sort: &[SortKey]) -> bool {
+        let Relation::Table { slot, table, .. } = &item.relation else { return false };
+        let condition = all_of(ready.to_vec());
+        self.table_path(*slot, table, condition.as_ref(), sort).choice.is_ordered
+    }
+}
