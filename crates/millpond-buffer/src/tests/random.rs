@@ -1,10 +1,17 @@
-//! Random operations on small pools, against a plain vector, with a store whose operations fail now
+//! Random operations on small pools, by one thread and by several.
+//!
+//! **By one thread**, against a plain vector, with a store whose operations fail now
 //! and then. The pool must agree with the vector, and in the end nothing is stuck.
+//!
+//! **By several threads**, on pools that are too small: pages that writers keep consistent stay so.
 
+use super::counterpart::Ending;
 use super::*;
 use crate::*;
 use proptest::prelude::*;
-use std::sync::atomic::Ordering;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -153,6 +160,84 @@ proptest! {
 }
 
 const THREADS: u64 = 4;
+const ROUNDS: usize = if cfg!(miri) { 15 } else { 10_000 };
+const BLOCKS: u32 = if cfg!(miri) { 6 } else { 40 };
+
+/// Sixteen words, spread over the page, that a writer keeps equal.
+fn place(nth: usize) -> usize {
+    64 + nth * ((PAGE_SIZE - 64) / 128 * 8)
+}
+
+fn write_pattern(page: &mut ExclusivePage<'_>) -> u64 {
+    let next = page.u64(64) + 1;
+    let lsn = page.lsn().0 + 1;
+    let mut change = page.change();
+    for at in 0..16 {
+        change.write(place(at), &next.to_le_bytes());
+    }
+    change.publish(Lsn(lsn));
+    next
+}
+
+fn read_pattern(page: &impl PageRead) -> [u64; 16] {
+    std::array::from_fn(|at| page.u64(place(at)))
+}
+
+/// Readers never see a torn or an older page, and writers lose no change, whatever is evicted or
+/// written meanwhile. Rules 3 and 5.
+#[test]
+fn no_torn_no_stale_no_lost() {
+    let seed = rand::random::<u64>();
+    println!("seed {seed}");
+    let Bench { pool, .. } = bench(8, BLOCKS);
+    let counts: Vec<AtomicU64> = (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (pool, counts) = (&pool, &counts);
+            scope.spawn(move || {
+                let mut random = SmallRng::seed_from_u64(seed ^ thread);
+                let (session, rel) = pool.open();
+                for round in 0..ROUNDS {
+                    let block = random.random_range(0..BLOCKS);
+                    let count = &counts[block as usize];
+                    let at_least = count.load(Ordering::Acquire);
+                    let pin = || pin_block(&session, &rel, block);
+                    let latch = || session.pin_shared(&rel, BlockNumber(block), Wait::Allowed);
+                    let seen = match random.random_range(0..10) {
+                        0..3 => {
+                            let new = write_pattern(&mut pin().into_exclusive().unwrap());
+                            count.fetch_add(1, Ordering::AcqRel);
+                            [new; 16]
+                        }
+                        3 => read_pattern(&pin().into_shared().unwrap()),
+                        4 => read_pattern(&latch().unwrap()),
+                        // The pin comes before the latch is released: what is read without the
+                        // latch may be newer.
+                        5 => {
+                            let pin = latch().unwrap().unlatch();
+                            pin.read(|page| read_pattern(page)).unwrap()
+                        }
+                        _ => session
+                            .read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p))
+                            .unwrap(),
+                    };
+                    assert_eq!(seen, [seen[0]; 16], "torn");
+                    assert!(seen[0] >= at_least, "stale");
+                    if round % 512 == 5 {
+                        pool.write_dirty(&session, |_| ()).unwrap();
+                        pool.reclaim(&session, 2).unwrap();
+                    }
+                }
+                assert_eq!(session.pinned_pages(), 0);
+            });
+        }
+    });
+    let (session, rel) = pool.open();
+    for (block, count) in (0..).zip(&counts) {
+        let seen = session.read(&rel, BlockNumber(block), Wait::Allowed, |p| read_pattern(p));
+        assert_eq!(seen.unwrap(), [count.load(Ordering::Relaxed); 16]);
+    }
+}
 
 /// Sessions that extend one fork get each block once.
 #[test]
@@ -181,4 +266,47 @@ fn extending_together() {
         by_thread[(seen & 0xff) as usize] += 1;
     }
     assert_eq!(by_thread, [each; THREADS as usize]);
+}
+
+/// Forks are dropped and made again while others read them.
+/// Rule 4.
+#[test]
+fn dropping_under_readers() {
+    let Bench { pool, .. } = bench(8, 0);
+    let rounds = if cfg!(miri) { 2 } else { 300 };
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (pool, done) = (&pool, &done);
+            scope.spawn(move || {
+                let session = pool.session().unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    let rel = pool.relation(REL).unwrap();
+                    for block in 0..rel.block_count() {
+                        // Optimistic reads hold nothing, so they cause `InUse` only for a moment.
+                        match session.read(&rel, BlockNumber(block), Wait::Allowed, |p| p.u64(16)) {
+                            Ok(seen) => assert!(seen == 0 || seen == u64::from(block) + 1),
+                            Err(BufferError::Dropped { .. } | BufferError::BeyondEnd { .. }) => {
+                                break;
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            });
+        }
+        // Also if this thread panics: otherwise the others would read for ever.
+        let _ending = Ending(&done);
+        let session = pool.session().unwrap();
+        for _ in 0..rounds {
+            pool.create(REL).unwrap();
+            let rel = pool.relation(REL).unwrap();
+            for block in 0..12u64 {
+                let mut page = session.extend(&rel, Wait::Allowed).unwrap();
+                write_number(&mut page, block + 1, 1);
+            }
+            pool.drop_relation(REL.relation).unwrap();
+        }
+    });
+    assert_eq!(pool.core.free_frames(), 8);
 }

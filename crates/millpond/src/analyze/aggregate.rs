@@ -287,9 +287,7 @@ pub(super) fn arguments(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
 ) -> Result<Vec<Typed>> {
-    if call.agg_within_group {
-        refuse_variadic(call)?;
-    }
+    refuse_variadic(call)?;
     call.args.iter().map(|arg| binder.bind(arg, level)).collect()
 }
 

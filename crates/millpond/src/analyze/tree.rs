@@ -10,7 +10,8 @@ use std::sync::Arc;
 use millpond_engine::catalog::TableDef;
 
 use crate::DataType;
-use crate::expr::{Compare, Expr, Func};
+use crate::error::Result;
+use crate::expr::{Compare, Env, Expr, Func};
 use crate::plan::query::node::SlotKind;
 use crate::plan::{RowLock, SortKey};
 use crate::sink::ColumnDesc;
@@ -353,6 +354,15 @@ pub(crate) enum Regression {
     Syy,
 }
 
+impl AggregateCall {
+    /// The same for rows that all see the same parameters: see [`Expr::folded`].
+    pub(crate) fn folded(&self, env: &Env<'_>) -> Result<Self> {
+        let args = self.args.iter().map(|arg| arg.clone().folded(env));
+        let filter = self.filter.clone().map(|filter| filter.folded(env)).transpose()?;
+        Ok(Self { args: args.collect::<Result<_>>()?, filter, ..self.clone() })
+    }
+}
+
 /// Window functions that share partitions, order and frame.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
@@ -415,6 +425,7 @@ pub(crate) enum Bound {
     UnboundedFollowing,
 }
 
+#[allow(dead_code, reason = "the parser does not know EXCLUDE")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exclude {
     NoOthers,

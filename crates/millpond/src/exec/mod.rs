@@ -137,6 +137,14 @@ impl Exec<'_> {
     }
 }
 
+/// From how many pages on it pays to look at a scan's expressions before its rows.
+const LONG_SCAN_BLOCKS: u32 = 8;
+
+/// Whether a scan of a whole table is long.
+pub(crate) fn is_long_scan(session: &Session, table: &TableDef) -> Result<bool> {
+    Ok(session.block_count(table)? >= LONG_SCAN_BLOCKS)
+}
+
 /// Whether a condition, if there is one, holds for a stored row.
 #[inline]
 fn passes(condition: Option<&Expr>, table: &TableDef, row: &[u8], env: &Env<'_>) -> Result<bool> {

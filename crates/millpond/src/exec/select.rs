@@ -1,5 +1,6 @@
 //! SELECT on one table.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use millpond_engine::catalog::{IndexDef, TableDef};
@@ -7,7 +8,7 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{LockStrength, RowBuf};
 
 use super::results::{self, Limits, Take};
-use super::{Each, Exec, emit, key, passes};
+use super::{Each, Exec, emit, is_long_scan, key, passes};
 use crate::Value;
 use crate::error::Result;
 use crate::expr::{Env, Facts, Row};
@@ -93,8 +94,16 @@ impl Exec<'_> {
         take: Take<'_>,
     ) -> Result<()> {
         if let (Access::Heap, None) = (&plan.access, plan.lock) {
+            let mut filter = plan.filter.as_ref();
+            let folded;
+            if let Some(written) = filter
+                && is_long_scan(self.session, table)?
+            {
+                folded = written.clone().folded(env)?;
+                filter = Some(&folded);
+            }
             return self.scan_heap(table, &mut |bytes| {
-                Ok(!passes(plan.filter.as_ref(), table, bytes, env)?
+                Ok(!passes(filter, table, bytes, env)?
                     || take(&env.with_row(Row::Stored(&table.layout, bytes)))?)
             });
         }
@@ -143,7 +152,12 @@ impl Exec<'_> {
             })?;
             return results::finish(&plan.results, aggregates, sums, env, each);
         }
-        self.aggregated(&plan.results, aggregates, env, each, &mut |exec, take| {
+        let mut aggregates = Cow::Borrowed(aggregates);
+        if matches!(plan.access, Access::Heap) && is_long_scan(self.session, table)? {
+            let folded = aggregates.iter().map(|aggregate| aggregate.folded(env));
+            aggregates = Cow::Owned(folded.collect::<Result<_>>()?);
+        }
+        self.aggregated(&plan.results, &aggregates, env, each, &mut |exec, take| {
             exec.filtered(plan, table, env, &mut |env| Ok(take(env)? && !plan.first_only))
         })
     }

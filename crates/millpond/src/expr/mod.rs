@@ -10,6 +10,7 @@ pub(crate) mod arith;
 pub(crate) mod bind;
 pub(crate) mod cast;
 mod eval;
+mod fold;
 mod func;
 pub(crate) mod int;
 mod like;
@@ -28,9 +29,7 @@ pub(crate) use func::format_type;
 #[cfg(test)]
 pub(crate) use func::operators;
 pub(crate) use func::{Func, Series, check_length, quoted_name};
-pub(crate) use func::{
-    interval_math, json_aggregate, timestamp_plus, timestamptz_plus, type_named,
-};
+pub(crate) use func::{interval_math, json_aggregate, type_named};
 
 use std::cmp::Ordering;
 

@@ -14,7 +14,7 @@ use crate::types::FormatOptions;
 use crate::{DataType, Datum, Value};
 
 /// One aggregate.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Aggregate {
     function: AggregateFunction,
     arg: Option<Expr>,
@@ -116,6 +116,12 @@ fn types(function: AggregateFunction, own: DataType) -> Option<(DataType, DataTy
 }
 
 impl Aggregate {
+    /// The same for many rows: what its argument has of the same for all of them is computed.
+    pub(crate) fn folded(&self, env: &Env<'_>) -> Result<Self> {
+        let arg = self.arg.clone().map(|arg| arg.folded(env)).transpose()?;
+        Ok(Self { arg, ..self.clone() })
+    }
+
     /// The column whose least (or, with the flag, greatest) value this is.
     pub(super) fn extreme_of_column(&self) -> Option<(usize, bool)> {
         match (self.function, &self.arg) {

@@ -11,7 +11,8 @@ use super::pool::{Pool, PooledScan};
 use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError};
-use crate::exec::{MAX_BLOCKS_UNWAITING, key};
+use crate::exec::{MAX_BLOCKS_UNWAITING, is_long_scan, key};
+use crate::expr::Expr;
 use crate::plan::query::node::Scan;
 use crate::plan::{Access, IndexRange, KeyPart};
 
@@ -42,6 +43,8 @@ struct HeapState {
     scan: HeapScan,
     /// The next row of the page.
     next: usize,
+    /// The filter of a long scan, with what is the same for all rows computed.
+    filter: Option<Expr>,
 }
 
 impl ScanState {
@@ -182,8 +185,14 @@ impl ScanState {
         if !work.may_wait && session.block_count(&scan.table)? > MAX_BLOCKS_UNWAITING {
             return Err(would_block());
         }
+        let filter = match &scan.filter {
+            Some(filter) if is_long_scan(session, &scan.table)? => {
+                Some(filter.clone().folded(&cx.env())?)
+            }
+            _ => None,
+        };
         let heap = session.heap_scan(&scan.table)?;
-        self.heap = Some(Box::new(HeapState { scan: heap, next: 0 }));
+        self.heap = Some(Box::new(HeapState { scan: heap, next: 0, filter }));
         self.source = Source::Heap;
         Ok(())
     }
@@ -203,7 +212,7 @@ impl ScanState {
             heap.next += 1;
             cx.stored_mut(scan.slot)?.set(tid, bytes);
             cx.work().count_row()?;
-            if cx.holds(scan.filter.as_ref())? {
+            if cx.holds(heap.filter.as_ref().or(scan.filter.as_ref()))? {
                 return Ok(true);
             }
         }

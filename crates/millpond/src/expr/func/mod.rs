@@ -33,7 +33,6 @@ mod template;
 mod unicode;
 mod uuid;
 mod value;
-pub(super) mod variadic;
 
 use super::{Env, Expr, Val};
 use crate::error::{Result, SqlError, SqlState};
@@ -42,7 +41,7 @@ use catalog::{Param, Proc, Volatility};
 use row_list::RowList;
 
 pub(super) use conditional::type_name;
-pub(crate) use datetime::{interval as interval_math, timestamp_plus, timestamptz_plus};
+pub(crate) use datetime::interval as interval_math;
 pub(super) use float::{overflow, power, underflow};
 pub(crate) use json::aggregate as json_aggregate;
 pub(crate) use quote::quoted_name;

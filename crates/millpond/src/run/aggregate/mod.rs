@@ -18,7 +18,7 @@ use super::overflow::Overflow;
 use super::state::State;
 use super::{Context, SlotRow, kept, parts};
 use crate::Value;
-use crate::analyze::tree::Slot;
+use crate::analyze::tree::{AggregateCall, Slot};
 use crate::error::Result;
 use crate::expr::Val;
 use crate::memory::Held;
@@ -57,8 +57,8 @@ impl Group {
         Self { keys, calls: aggregate.calls.iter().map(CallState::new).collect() }
     }
 
-    fn add(&mut self, aggregate: &Aggregate, cx: &Context<'_>, held: &mut Held) -> Result<()> {
-        add_row(aggregate, &mut self.calls, cx, held)
+    fn add(&mut self, calls: &[AggregateCall], cx: &Context<'_>, held: &mut Held) -> Result<()> {
+        add_row(calls, &mut self.calls, cx, held)
     }
 
     fn give(mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
@@ -66,15 +66,41 @@ impl Group {
     }
 }
 
+/// The calls of an aggregation. After some rows those parts of their arguments are computed that
+/// are the same for all rows. For few rows that would not pay.
+struct Calls<'a> {
+    written: &'a [AggregateCall],
+    rows: usize,
+    folded: Vec<AggregateCall>,
+}
+
+/// After how many rows.
+const FOLDED_AFTER: usize = 256;
+
+impl<'a> Calls<'a> {
+    fn new(aggregate: &'a Aggregate) -> Self {
+        Self { written: &aggregate.calls, rows: 0, folded: Vec::new() }
+    }
+
+    fn for_next_row(&mut self, cx: &Context<'_>) -> Result<&[AggregateCall]> {
+        self.rows += 1;
+        if self.rows == FOLDED_AFTER {
+            let calls = self.written.iter().map(|call| call.folded(&cx.env()));
+            self.folded = calls.collect::<Result<_>>()?;
+        }
+        Ok(if self.rows < FOLDED_AFTER { self.written } else { &self.folded })
+    }
+}
+
 /// Takes the current row into the calls of its group.
 fn add_row(
-    aggregate: &Aggregate,
-    calls: &mut [CallState],
+    calls: &[AggregateCall],
+    states: &mut [CallState],
     cx: &Context<'_>,
     held: &mut Held,
 ) -> Result<()> {
     let (env, work) = (cx.env(), cx.work());
-    for (call, state) in aggregate.calls.iter().zip(calls) {
+    for (call, state) in calls.iter().zip(states) {
         let grown = state.add(call, &env, work)?;
         if grown > 0 {
             held.grow(grown)?;
@@ -156,9 +182,10 @@ impl AggregateState {
     /// One group, also of no rows.
     fn all(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<bool> {
         let mut group = Group::new(aggregate, Vec::new());
+        let mut calls = Calls::new(aggregate);
         while self.input.next(&aggregate.input, cx)? {
             cx.work().tick()?;
-            group.add(aggregate, cx, &mut self.held)?;
+            group.add(calls.for_next_row(cx)?, cx, &mut self.held)?;
         }
         self.phase = Phase::End;
         group.give(aggregate, cx)?;
@@ -173,7 +200,7 @@ impl AggregateState {
             if let Some(group) = &mut self.current
                 && is_of_group(aggregate, group, cx)?
             {
-                group.add(aggregate, cx, &mut self.held)?;
+                group.add(&aggregate.calls, cx, &mut self.held)?;
                 continue;
             }
             let mut keys = Vec::with_capacity(aggregate.keys.len() + aggregate.calls.len());
@@ -181,7 +208,7 @@ impl AggregateState {
             let mut group = Group::new(aggregate, keys);
             let before = self.current.take();
             self.held.clear();
-            group.add(aggregate, cx, &mut self.held)?;
+            group.add(&aggregate.calls, cx, &mut self.held)?;
             self.current = Some(group);
             if let Some(before) = before {
                 before.give(aggregate, cx)?;
@@ -199,12 +226,14 @@ impl AggregateState {
         let whole = [(0..aggregate.keys.len()).collect()];
         let sets = aggregate.sets.as_deref().unwrap_or(&whole);
         let mut groups = Groups::default();
+        let mut calls = Calls::new(aggregate);
         while self.input.next(&aggregate.input, cx)? {
             cx.work().tick()?;
             let keys = keys(aggregate, cx)?;
             self.row.clear();
+            let calls = calls.for_next_row(cx)?;
             for (number, set) in sets.iter().enumerate() {
-                self.add(aggregate, &mut groups, (number, set), &keys, cx)?;
+                self.add((aggregate, calls), &mut groups, (number, set), &keys, cx)?;
             }
         }
         // A set without keys is one group, also of no rows.
@@ -233,7 +262,8 @@ impl AggregateState {
             let set = sets.get(number).ok_or_else(damaged)?;
             let keys = keys(aggregate, cx)?;
             self.row.clear();
-            self.add(aggregate, &mut groups, (number, set), &keys, cx)?;
+            let calls = &aggregate.calls;
+            self.add((aggregate, calls), &mut groups, (number, set), &keys, cx)?;
         }
         self.phase = Phase::Giving(Box::new(groups), 0);
         Ok(())
@@ -243,7 +273,7 @@ impl AggregateState {
     /// is no room for the group.
     fn add(
         &mut self,
-        aggregate: &Aggregate,
+        (aggregate, exprs): (&Aggregate, &[AggregateCall]),
         groups: &mut Groups,
         set: (usize, &Vec<usize>),
         keys: &[Val<'_>],
@@ -252,7 +282,7 @@ impl AggregateState {
         groups.set_key(set, keys);
         let (held, overflow) = (&mut self.held, &mut self.overflow);
         if let Some(calls) = groups.calls_of(aggregate, set.1, keys, cx.work(), held, overflow)? {
-            return add_row(aggregate, calls, cx, held);
+            return add_row(exprs, calls, cx, held);
         }
         if self.row.is_empty() {
             kept::save(&cx.rows, &self.input_slots, &mut self.row)?;
