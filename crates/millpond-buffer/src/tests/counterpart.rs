@@ -1,6 +1,7 @@
-//! The counterpart of rule 1's proof ([`super::shared_writes`]): a million optimistic reads,
-//! checked against a model for torn, stale and premature data. Meanwhile pages are written,
-//! evicted, written back, scanned through a ring and dropped, and the pool grows and shrinks.
+//! The counterpart of rule 1's proof ([`super::shared_writes`]): a million reads, most of them
+//! optimistic, checked against a model for torn, stale and premature data. Meanwhile pages are
+//! written, evicted, written back, scanned through a ring and dropped, and the pool grows and
+//! shrinks.
 //!
 //! A page's contents are a function of its block and its version, which only grows. The model has
 //! for each block the version that was last begun and the one that was last published. A read must
@@ -121,7 +122,7 @@ struct World {
 }
 
 /// Tells the other threads to end, when dropped, also by a panic.
-pub(super) struct Ending<'a>(pub(super) &'a AtomicBool);
+struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
@@ -179,13 +180,17 @@ impl World {
             if random.random_range(0..16) == 0 {
                 self.change(&session, &rel, block, random.random_range(0..8) == 0);
             }
-            if nth % 16 == 3 {
-                passing.read(self, &session, random.random_range(0..PASSING_BLOCKS), pause);
-            } else {
-                let see = |page: &PageView<'_>| seen_slowly(page, pause);
-                self.read(block, &mut latest[block as usize], || {
-                    session.read(&rel, BlockNumber(block), Wait::Allowed, see).unwrap()
-                });
+            let (latest, at) = (&mut latest[block as usize], BlockNumber(block));
+            let see = |page: &PageView<'_>| seen_slowly(page, pause);
+            let latch = || session.pin_shared(&rel, at, Wait::Allowed).unwrap();
+            match nth % 16 {
+                3 => passing.read(self, &session, random.random_range(0..PASSING_BLOCKS), pause),
+                7 => self.read(block, latest, || seen_slowly(&latch(), pause)),
+                // The pin comes before the latch is released. What is read then may be newer.
+                11 => self.read(block, latest, || latch().unlatch().read(see).unwrap()),
+                _ => {
+                    self.read(block, latest, || session.read(&rel, at, Wait::Allowed, see).unwrap())
+                }
             }
             self.reads.fetch_add(1, Ordering::Relaxed);
         }

@@ -3,38 +3,9 @@
 use super::*;
 use crate::*;
 use parking_lot::Mutex;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-
-#[test]
-fn a_failed_read_leaves_nothing_stuck() {
-    let Bench { store, pool, .. } = bench(2, 3);
-    let (session, rel) = pool.open();
-    store.fail_reads.store(true, Ordering::Relaxed);
-    for _ in 0..5 {
-        let failed = session.pin(&rel, BlockNumber(0), Wait::Allowed);
-        assert!(matches!(failed, Err(BufferError::Store(StoreError::Io { .. }))), "{failed:?}");
-    }
-    assert_eq!((pool.core.free_frames(), session.pinned_pages()), (2, 0));
-    store.fail_reads.store(false, Ordering::Relaxed);
-    assert_eq!(number(&session, &rel, 0), 0);
-}
-
-#[test]
-fn a_panic_during_a_load_leaves_nothing_stuck() {
-    let Bench { store, pool, .. } = bench(2, 3);
-    let (session, rel) = pool.open();
-    store.panic_reads.store(true, Ordering::Relaxed);
-    for _ in 0..5 {
-        let pin = || session.pin(&rel, BlockNumber(0), Wait::Allowed).map(|_| ());
-        assert!(catch_unwind(AssertUnwindSafe(pin)).is_err());
-    }
-    assert_eq!((pool.core.free_frames(), session.pinned_pages()), (2, 0));
-    store.panic_reads.store(false, Ordering::Relaxed);
-    assert_eq!(number(&session, &rel, 0), 0);
-}
 
 /// Rules 6 and 7.
 #[test]
