@@ -1,7 +1,7 @@
 //! Scalar subqueries that aggregate the rows of a key, computed once for all keys.
 //!
 //! `x < (SELECT avg(y) FROM t WHERE t.k = o.k)` reads all of `t` for each row of `o` if no index of
-//! `t` has `k`. So the subquery becomes an item of FROM, grouped by `k`, which is left-joined: a key
+//! `t` has `k`. So the subquery becomes an item of FROM, grouped by `k` and left-joined. A key
 //! without rows has NULL, as an aggregate of no rows has, and a count of 0.
 //!
 //! This changes the tree before it is planned. A subquery whose table is found by the key stays:

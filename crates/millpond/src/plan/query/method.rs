@@ -137,8 +137,8 @@ impl Planning<'_> {
         }
     }
 
-    /// The rows of the table that is joined, if the conditions fix all columns of a unique index: so
-    /// each of the rows so far finds one at most.
+    /// The rows of the table that is joined, if the conditions fix all columns of a unique index.
+    /// Then each of the rows so far finds one at most.
     fn unique_rows(&self, on: &[Expr], slots: &SlotSet) -> Option<f64> {
         let fixed: Vec<usize> = on
             .iter()
