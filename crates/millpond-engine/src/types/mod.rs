@@ -216,6 +216,11 @@ impl DataType {
         !matches!(self, Self::Other { .. } | Self::Oid)
     }
 
+    /// Whether its values name objects of the catalog, as those of `regclass` do.
+    pub const fn names_objects(self) -> bool {
+        matches!(self, Self::Other { oid, .. } if other::names_objects(oid))
+    }
+
     /// The type of an array's elements; `None` if it is no array.
     pub fn element(self) -> Option<Self> {
         match self {

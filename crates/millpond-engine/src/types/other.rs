@@ -14,6 +14,7 @@
 //! jsonb       a tree, see `jsonb`
 //! arrays      see `array`
 //! record      see `record`
+//! regclass    the object's number (u32), then its name when the value was made
 //! ```
 //!
 //! Numbers are little-endian.
@@ -38,6 +39,19 @@ pub const JSONB: u32 = 3802;
 
 /// `record`
 pub const RECORD: u32 = 2249;
+
+/// `regclass`
+pub const REGCLASS: u32 = 2205;
+/// `regnamespace`
+pub const REGNAMESPACE: u32 = 4089;
+/// `regproc`
+pub const REGPROC: u32 = 24;
+/// `regprocedure`
+pub const REGPROCEDURE: u32 = 2202;
+/// `regrole`
+pub const REGROLE: u32 = 4096;
+/// `regtype`
+pub const REGTYPE: u32 = 2206;
 
 /// How a type's bytes are appended to a key; `None` if the type has no order, or the bytes are
 /// damaged.
@@ -69,6 +83,14 @@ const fn scalar(
     OtherType { oid, name, title, typlen, element: None, encode_key }
 }
 
+/// A type whose values name objects of the catalog.
+const fn object(oid: u32, name: &'static str) -> OtherType {
+    scalar(oid, name, name, 4, |bytes, out| {
+        let (number, _) = object_parts(bytes)?;
+        encode_any(&Datum::Int8(number.into()), out)
+    })
+}
+
 macro_rules! arrays {
     ($($oid:literal $name:literal $title:literal of $element:literal;)*) => {
         [$(OtherType {
@@ -83,7 +105,7 @@ macro_rules! arrays {
 }
 
 /// The types that are not arrays.
-static SCALARS: [OtherType; 7] = [
+static SCALARS: [OtherType; 13] = [
     scalar(TIME, "time", "time without time zone", 8, |bytes, out| {
         let usecs = i64::from_le_bytes(bytes.try_into().ok()?);
         encode_any(&Datum::Int8(usecs), out)
@@ -105,10 +127,16 @@ static SCALARS: [OtherType; 7] = [
     scalar(JSON, "json", "json", -1, |_, _| None),
     scalar(JSONB, "jsonb", "jsonb", -1, super::jsonb::encode_key),
     scalar(RECORD, "record", "record", -1, super::record::encode_key),
+    object(REGCLASS, "regclass"),
+    object(REGNAMESPACE, "regnamespace"),
+    object(REGPROC, "regproc"),
+    object(REGPROCEDURE, "regprocedure"),
+    object(REGROLE, "regrole"),
+    object(REGTYPE, "regtype"),
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 21] = arrays! {
+static ARRAYS: [OtherType; 27] = arrays! {
     1000 "_bool" "boolean" of 16;
     1001 "_bytea" "bytea" of 17;
     1016 "_int8" "bigint" of 20;
@@ -130,6 +158,12 @@ static ARRAYS: [OtherType; 21] = arrays! {
     2951 "_uuid" "uuid" of 2950;
     199 "_json" "json" of 114;
     3807 "_jsonb" "jsonb" of 3802;
+    2210 "_regclass" "regclass" of 2205;
+    4090 "_regnamespace" "regnamespace" of 4089;
+    1008 "_regproc" "regproc" of 24;
+    2207 "_regprocedure" "regprocedure" of 2202;
+    4097 "_regrole" "regrole" of 4096;
+    2211 "_regtype" "regtype" of 2206;
 };
 
 /// All types that are held as bytes.
@@ -224,6 +258,24 @@ pub const INTERVAL_FIELDS: &[(i32, &str)] = &[
 pub fn timetz_parts(bytes: &[u8]) -> Option<(i64, i32)> {
     let (usecs, west) = bytes.split_first_chunk()?;
     Some((i64::from_le_bytes(*usecs), i32::from_le_bytes(west.try_into().ok()?)))
+}
+
+/// Whether a type's values name objects of the catalog.
+pub const fn names_objects(oid: u32) -> bool {
+    matches!(oid, REGCLASS | REGNAMESPACE | REGPROC | REGPROCEDURE | REGROLE | REGTYPE)
+}
+
+/// The number and the name of an object.
+pub fn object_parts(bytes: &[u8]) -> Option<(u32, &str)> {
+    let (number, name) = bytes.split_first_chunk()?;
+    Some((u32::from_le_bytes(*number), std::str::from_utf8(name).ok()?))
+}
+
+/// A value that names an object, of the type with this number.
+pub fn object_value(oid: u32, number: u32, name: &str) -> Value {
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.extend_from_slice(name.as_bytes());
+    Value::Other(oid, bytes.into())
 }
 
 /// A span of time in units that don't convert into each other without a calendar.

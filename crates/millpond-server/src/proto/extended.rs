@@ -148,6 +148,8 @@ fn data_type(oid: u32) -> Result<Option<DataType>> {
         return Ok(None);
     }
     match DataType::from_oid(oid, -1) {
+        // Whether it is an object's name or its number shows when it is bound.
+        Some(found) if found.names_objects() => Ok(None),
         Some(found) => Ok(Some(found)),
         None => Err(SqlError::unsupported(format_args!("a parameter of the type with OID {oid}"))),
     }

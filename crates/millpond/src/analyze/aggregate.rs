@@ -11,7 +11,7 @@ use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, Typed, beyond, start_of};
-use crate::expr::types::{Category, NUMERIC, Ty, category, is_implicit, is_int};
+use crate::expr::types::{Category, NUMERIC, Ty, category, is_implicit, is_int, is_object};
 use crate::plan::SortKey;
 
 /// Until it is known how many keys a SELECT's groups have, the places of aggregates are counted
@@ -443,6 +443,7 @@ fn one_argument(
     let is_float = matches!(own, DataType::Float4 | DataType::Float8);
     Ok(Some(match function {
         F::Count => (own, DataType::Int8),
+        F::Min | F::Max if is_object(own) => (DataType::Oid, DataType::Oid),
         F::Min | F::Max => match own {
             DataType::Bool | DataType::Bytea => return Ok(None),
             own if matches!(category(own), Category::Alone(_)) => return Ok(None),
@@ -451,6 +452,7 @@ fn one_argument(
         },
         F::BitAnd | F::BitOr | F::BitXor if is_int(own) && own != DataType::Oid => (own, own),
         F::BitAnd | F::BitOr | F::BitXor => return Ok(None),
+        _ if is_object(own) => return Ok(None),
         F::Sum | F::Avg if is_implicit(own, INTERVAL) => (INTERVAL, INTERVAL),
         _ if !is_number => return Ok(None),
         F::Sum => match own {

@@ -2,7 +2,9 @@
 
 use millpond_engine::types::Interval;
 use millpond_engine::types::jsonb::Json;
-use millpond_engine::types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ, timetz_parts};
+use millpond_engine::types::other::{
+    INTERVAL, JSON, JSONB, TIME, TIMETZ, names_objects, object_parts, timetz_parts,
+};
 
 use super::Val;
 use crate::error::{Result, SqlError, SqlState};
@@ -26,6 +28,13 @@ pub(super) fn convert(
     }
     if let Some(value) = of_json(datum, ty, explicit, options)? {
         return Ok(Some(value));
+    }
+    if let Datum::Other(oid, bytes) = *datum
+        && names_objects(oid)
+        && let Some((number, _)) = object_parts(bytes)
+    {
+        let number = Val::Owned(Value::Int8(number.into()));
+        return super::cast::cast(number, ty, explicit, options).map(|val| Some(val.into_value()));
     }
     Ok(match (*datum, ty) {
         (Datum::Other(INTERVAL, bytes), DataType::Other { oid: INTERVAL, typmod }) => {

@@ -43,6 +43,7 @@ pub(crate) fn category(ty: DataType) -> Category {
         DataType::Date | DataType::Timestamp | DataType::Timestamptz => Category::Time,
         DataType::Other { oid: TIME | TIMETZ, .. } => Category::Time,
         DataType::Other { oid: INTERVAL, .. } => Category::Interval,
+        ty if ty.names_objects() => Category::Number,
         DataType::Other { oid, .. } => match ty.element() {
             Some(_) => Category::Array,
             None => Category::Alone(oid),
@@ -64,12 +65,23 @@ pub(crate) fn is_int(ty: DataType) -> bool {
     matches!(ty, DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Oid)
 }
 
+/// Whether a type's values name objects, as those of `regclass` do.
+pub(crate) fn is_object(ty: DataType) -> bool {
+    ty.names_objects()
+}
+
+/// The type as which a number is compared: an object as its number.
+fn compared(ty: DataType) -> DataType {
+    if is_object(ty) { DataType::Oid } else { ty }
+}
+
 fn number_rank(ty: DataType) -> u8 {
     match ty {
         DataType::Int2 => 0,
         DataType::Int4 => 1,
         DataType::Int8 => 2,
         DataType::Oid => 3,
+        DataType::Other { .. } => 3,
         DataType::Numeric { .. } => 4,
         DataType::Float4 => 5,
         _ => 6,
@@ -95,7 +107,7 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
         Category::Bool => DataType::Bool,
         Category::Bytes => DataType::Bytea,
         Category::String => DataType::Text,
-        Category::Number => promote_numbers(a, b),
+        Category::Number => promote_numbers(compared(a), compared(b)),
         Category::Interval => a.base(),
         // JSON has no order, nor has it equality.
         Category::Alone(JSON) => return None,
@@ -167,8 +179,9 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
     }
     match (category(from), category(to)) {
         (Category::Number, Category::Number) => match (from, to) {
-            (DataType::Oid, _) => false,
-            (from, DataType::Oid) => is_int(from),
+            (from, DataType::Oid) => is_int(from) || is_object(from),
+            (from, to) if is_object(to) => is_int(from),
+            (from, _) if from == DataType::Oid || is_object(from) => false,
             _ => number_rank(from) < number_rank(to),
         },
         (Category::String, Category::String) => true,
@@ -194,6 +207,9 @@ fn elements(from: DataType, to: DataType, rule: fn(DataType, DataType) -> bool) 
 pub(crate) fn is_assignable(from: DataType, to: DataType) -> bool {
     match (category(from), category(to)) {
         (Category::Number, Category::Number) => match (from, to) {
+            (from, to) if is_object(from) && is_object(to) => from.oid() == to.oid(),
+            (a, b) if is_object(a) => is_int(b),
+            (a, b) if is_object(b) => is_int(a),
             (DataType::Oid, other) | (other, DataType::Oid) => is_int(other),
             _ => true,
         },

@@ -3,7 +3,7 @@
 use millpond_engine::types::Interval;
 use millpond_engine::types::jsonb::Json;
 use millpond_engine::types::other::{
-    INTERVAL, JSON, JSONB, RECORD, TIME, TIMETZ, UUID, timetz_parts,
+    INTERVAL, JSON, JSONB, RECORD, TIME, TIMETZ, UUID, names_objects, object_parts, timetz_parts,
 };
 
 use super::{FormatOptions, array, binary, interval, json, record, time, uuid};
@@ -47,6 +47,11 @@ pub(super) fn encode_text(
             }
         }
         RECORD => record::write(bytes, options, out),
+        _ if names_objects(oid) => {
+            if let Some((_, name)) = object_parts(bytes) {
+                out.extend_from_slice(name.as_bytes());
+            }
+        }
         _ => array::write(type_of(ty, oid), bytes, options, out),
     }
 }
@@ -110,6 +115,11 @@ pub(super) fn encode_binary(ty: DataType, oid: u32, bytes: &[u8], out: &mut Vec<
             }
         }
         RECORD => record::encode_binary(bytes, out),
+        _ if names_objects(oid) => {
+            if let Some((number, _)) = object_parts(bytes) {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+        }
         _ => array::encode_binary(type_of(ty, oid), bytes, out),
     }
 }

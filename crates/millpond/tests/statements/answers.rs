@@ -64,6 +64,11 @@ fn styles_of_dates_and_floats() {
 }
 
 #[test]
+fn types_that_name_objects() {
+    check(include_str!("answers/objects.txt"));
+}
+
+#[test]
 fn date_and_time_functions() {
     check(include_str!("answers/datetime.txt"));
 }

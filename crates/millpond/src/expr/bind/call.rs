@@ -1,8 +1,10 @@
 //! Function calls, and expressions that are calls in a spelling of their own.
 
+use millpond_engine::types::other::REGTYPE;
 use millpond_syntax::tree::{self, FuncCall, MinMaxOp};
 use smallvec::SmallVec;
 
+use super::object_cast::looked_up;
 use super::{Binder, Coercion, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param};
@@ -97,14 +99,10 @@ impl Binder<'_> {
 
     /// A function of the catalog, chosen by the arguments' types, with its arguments converted.
     pub(super) fn call(&mut self, name: &str, mut args: Vec<Typed>) -> Result<Typed> {
-        if name == "pg_typeof"
-            && let [arg] = args.as_slice()
-        {
-            let of = match arg.ty {
-                Ty::Known(ty) => type_name(ty),
-                Ty::Unknown => "unknown".to_owned(),
-            };
-            args.push(Typed::known(Expr::Const(Value::Text(of)), DataType::Text));
+        if name == "pg_typeof" && args.len() == 1 {
+            return args
+                .pop()
+                .map_or_else(|| Err(SqlError::internal("no value")), |arg| self.type_of(arg));
         }
         // These see the spaces that a `character(n)` is stored without.
         if (matches!(name, "octet_length" | "to_json" | "to_jsonb") || name.starts_with("bpchar"))
@@ -124,7 +122,24 @@ impl Binder<'_> {
             return Err(beyond(&format!("the set-returning function {name} here")));
         }
         let (args, element) = self.arguments(args, &chosen.params)?;
-        Ok(as_result(Expr::Func(Func::new(proc), args), proc.result, element))
+        let result = as_result(Expr::Func(Func::new(proc), args), proc.result, element);
+        match looked_up(name) {
+            Some(ty) => Ok(Typed::known(self.coerce_object(result, ty, Coercion::Explicit)?, ty)),
+            None => Ok(result),
+        }
+    }
+
+    /// `pg_typeof(value)`
+    fn type_of(&mut self, value: Typed) -> Result<Typed> {
+        const UNKNOWN: u32 = 705;
+        let number = match value.ty {
+            Ty::Known(ty) => ty.oid(),
+            Ty::Unknown => UNKNOWN,
+        };
+        let (value, _) = self.settled(value)?;
+        let func = Func::exactly("type_of", &[Param::Any, Param::Type(DataType::Oid)])?;
+        let args = vec![value, Expr::Const(Value::Int8(number.into()))];
+        Ok(Typed::known(Expr::Func(func, args), DataType::Other { oid: REGTYPE, typmod: -1 }))
     }
 
     /// A call of a function that returns rows: the function, its arguments, and the type that its

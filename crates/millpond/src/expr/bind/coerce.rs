@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
 use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
-    is_int, unify,
+    is_int, is_object, unify,
 };
 use crate::expr::{Expr, Func, cast};
 use crate::types::{DateOrder, DateStyle, FormatOptions, IntervalStyle, Zone, text};
@@ -62,6 +62,9 @@ fn value_in_all_sessions(ty: DataType, literal: &str) -> Result<Option<Value>> {
 impl Binder<'_> {
     /// Converts a bound expression to a type.
     pub(crate) fn coerce(&mut self, typed: Typed, to: DataType, how: Coercion) -> Result<Expr> {
+        if is_object(to) {
+            return self.coerce_object(typed, to, how);
+        }
         let Ty::Known(from) = typed.ty else { return self.coerce_unknown(typed.expr, to, how) };
         let explicit = how == Coercion::Explicit;
         if from == to || (from.base() == to.base() && !has_modifier(to)) {
@@ -192,6 +195,10 @@ impl Binder<'_> {
             (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => return Ok((a.expr, b.expr)),
             (Ty::Known(x), Ty::Known(y)) => {
                 comparable(x, y).ok_or_else(|| no_operator(symbol, a.ty, b.ty))?
+            }
+            // Objects compare as their numbers.
+            (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) if is_object(ty) => {
+                DataType::Oid
             }
             (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => ty,
             (Ty::Unknown, Ty::Unknown) => DataType::Text,

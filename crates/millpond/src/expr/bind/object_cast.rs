@@ -1,21 +1,45 @@
 //! Casts to the types of the catalog. Here `xid` is a bigint, `name` and `"char"` are texts.
 //!
-//! A type that names objects (`regclass`) has no values of its own: a name that is cast to it is
-//! the object's number, and a number that is cast to it is the object's name.
+//! A value of a type that names objects (`regclass`) is made by a function, because it takes a look
+//! into the catalog: of the object's name, or of its number.
 
+use millpond_engine::types::other::{
+    REGCLASS, REGNAMESPACE, REGPROC, REGPROCEDURE, REGROLE, REGTYPE,
+};
 use millpond_syntax::tree::{self, TypeName};
 
 use super::{Binder, Coercion, Scope, Typed};
-use crate::DataType;
-use crate::error::Result;
-use crate::expr::types::{Ty, is_int};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::func::catalog::Param;
+use crate::expr::types::{Ty, is_int, is_object};
+use crate::expr::{Expr, Func};
+use crate::{DataType, Value};
 
-/// A type of the catalog.
-enum CatalogType {
-    /// It is another type here.
-    Plain(DataType),
-    /// It names objects: the functions from a name to a number, and back.
-    Object(&'static str, &'static str),
+/// The functions that make a value of a type that names objects, of a name and of a number.
+fn makers(ty: DataType) -> Option<(&'static str, &'static str)> {
+    Some(match ty.oid() {
+        REGCLASS => ("regclass_of_name", "regclass_of_number"),
+        REGNAMESPACE => ("regnamespace_of_name", "regnamespace_of_number"),
+        REGPROC => ("regproc_of_name", "regproc_of_number"),
+        REGPROCEDURE => ("regprocedure_of_name", "regprocedure_of_number"),
+        REGROLE => ("regrole_of_name", "regrole_of_number"),
+        REGTYPE => ("regtype_of_name", "regtype_of_number"),
+        _ => return None,
+    })
+}
+
+/// The type of objects that a function looks up, of those that give NULL for what is not there.
+pub(super) fn looked_up(function: &str) -> Option<DataType> {
+    let oid = match function {
+        "to_regclass" => REGCLASS,
+        "to_regnamespace" => REGNAMESPACE,
+        "to_regproc" => REGPROC,
+        "to_regprocedure" => REGPROCEDURE,
+        "to_regrole" => REGROLE,
+        "to_regtype" => REGTYPE,
+        _ => return None,
+    };
+    Some(DataType::Other { oid, typmod: -1 })
 }
 
 impl Binder<'_> {
@@ -26,30 +50,41 @@ impl Binder<'_> {
         ty: &TypeName,
         scope: &dyn Scope,
     ) -> Result<Option<Typed>> {
-        let (to_number, to_name) = match catalog_type(ty) {
-            None => return Ok(None),
-            Some(CatalogType::Plain(ty)) => {
-                let value = self.bind_as(expr, ty, Coercion::Explicit, scope)?;
-                return Ok(Some(Typed::known(value, ty)));
-            }
-            Some(CatalogType::Object(to_number, to_name)) => (to_number, to_name),
+        let Some(ty) = catalog_type(ty) else { return Ok(None) };
+        let value = self.bind_as(expr, ty, Coercion::Explicit, scope)?;
+        Ok(Some(Typed::known(value, ty)))
+    }
+
+    /// Converts a value to a type that names objects.
+    pub(super) fn coerce_object(
+        &mut self,
+        typed: Typed,
+        to: DataType,
+        how: Coercion,
+    ) -> Result<Expr> {
+        let Some((of_name, of_number)) = makers(to) else {
+            return Err(SqlError::internal("no type of objects"));
         };
-        let value = self.bind(expr, scope)?;
-        let is_number = matches!(value.ty, Ty::Known(ty) if is_int(ty));
-        let (function, arg) =
-            if is_number { (to_name, DataType::Int8) } else { (to_number, DataType::Text) };
-        let value = Typed::known(self.coerce(value, arg, Coercion::Explicit)?, arg);
-        let mut args = vec![value];
-        if function == "format_type" {
-            let none = crate::expr::Expr::NULL;
-            args.push(Typed::known(none, DataType::Int4));
-        }
-        self.call(function, args).map(Some)
+        let (maker, arg) = match typed.ty {
+            Ty::Known(from) if from.oid() == to.oid() => return Ok(typed.expr),
+            Ty::Known(from) if is_int(from) || is_object(from) => (of_number, DataType::Oid),
+            Ty::Known(from) if !from.is_string() || how != Coercion::Explicit => {
+                return Err(SqlError::new(
+                    SqlState::CANNOT_COERCE,
+                    format!("cannot cast type {from} to {to}"),
+                ));
+            }
+            _ if matches!(typed.expr, Expr::Const(Value::Null)) => return Ok(Expr::NULL),
+            _ => (of_name, DataType::Text),
+        };
+        let arg_expr = self.coerce(typed, arg, Coercion::Explicit)?;
+        let maker = Func::exactly(maker, &[Param::Type(arg)])?;
+        Ok(Expr::Func(maker, vec![arg_expr]))
     }
 }
 
-fn catalog_type(ty: &TypeName) -> Option<CatalogType> {
-    use CatalogType::{Object, Plain};
+fn catalog_type(ty: &TypeName) -> Option<DataType> {
+    let object = |oid| DataType::Other { oid, typmod: -1 };
     let name = match ty.names.as_slice() {
         [name] => name,
         [schema, name] if &**schema == "pg_catalog" => name,
@@ -59,22 +94,23 @@ fn catalog_type(ty: &TypeName) -> Option<CatalogType> {
         return None;
     }
     let element = match &**name {
-        "xid" | "cid" => Plain(DataType::Int8),
-        "char" => Plain(DataType::Varchar(Some(1))),
-        "name" | "pg_node_tree" => Plain(DataType::Text),
-        "int2vector" => Plain(DataType::Int2.array()?),
-        "oidvector" => Plain(DataType::Oid.array()?),
-        "regclass" => Object("regclass_oid", "regclass_name"),
-        "regtype" => Object("regtype_oid", "format_type"),
-        "regnamespace" => Object("regnamespace_oid", "regnamespace_name"),
-        "regrole" => Object("regrole_oid", "regrole_name"),
-        "regproc" => Object("regproc_oid", "regproc_name"),
-        "regprocedure" => Object("regprocedure_oid", "regprocedure_name"),
+        "xid" | "cid" => DataType::Int8,
+        "char" => DataType::Varchar(Some(1)),
+        "name" | "pg_node_tree" => DataType::Text,
+        "int2vector" => DataType::Int2.array()?,
+        "oidvector" => DataType::Oid.array()?,
+        "regclass" => object(REGCLASS),
+        "regtype" => object(REGTYPE),
+        "regnamespace" => object(REGNAMESPACE),
+        "regrole" => object(REGROLE),
+        "regproc" => object(REGPROC),
+        "regprocedure" => object(REGPROCEDURE),
         _ => return None,
     };
     match element {
         element if ty.array_bounds.is_empty() => Some(element),
-        Plain(ty) => ty.array().map(Plain),
-        Object(..) => DataType::Oid.array().map(Plain),
+        // Elements are numbers.
+        element if is_object(element) => DataType::Oid.array(),
+        element => element.array(),
     }
 }

@@ -50,7 +50,7 @@ pub(super) const DATE: Param = Param::Type(DataType::Date);
 pub(super) const TIMESTAMPTZ: Param = Param::Type(DataType::Timestamptz);
 /// `name` is text here.
 pub(super) const NAME: Param = TEXT;
-/// Types that name objects (`regclass`) are `oid` here.
+/// Arguments that name objects (`regclass`) are `oid` here, to which such values convert.
 pub(super) const OID: Param = Param::Type(DataType::Oid);
 pub(super) const VOID: Param = Param::Void;
 pub(super) const ANY: Param = Param::Any;
