@@ -60,10 +60,11 @@ fn of_select(select: &mut Select, slots: &mut Vec<SlotKind>) -> Result<()> {
     }
     let made = joins.made;
     select.condition = all_of(changed);
-    for (item, on) in made {
-        let left = joined(mem::take(&mut select.from));
-        let join = Join { kind: JoinKind::Left, left, right: item, on: all_of(on) };
-        select.from = vec![FromItem::Join(Box::new(join))];
+    let left_join = |left, (right, on)| {
+        FromItem::Join(Box::new(Join { kind: JoinKind::Left, left, right, on: all_of(on) }))
+    };
+    if let Some(items) = joined(mem::take(&mut select.from)) {
+        select.from.push(made.into_iter().fold(items, left_join));
     }
     Ok(())
 }
@@ -111,12 +112,11 @@ fn has_scalar(e: &Expr) -> bool {
 }
 
 /// The items of a FROM as one.
-fn joined(items: Vec<FromItem>) -> FromItem {
+fn joined(items: Vec<FromItem>) -> Option<FromItem> {
     let join = |left, right| {
         FromItem::Join(Box::new(Join { kind: JoinKind::Inner, left, right, on: None }))
     };
-    // A SELECT whose condition uses its own columns has an item.
-    items.into_iter().reduce(join).unwrap_or_else(|| unreachable!("FROM has items"))
+    items.into_iter().reduce(join)
 }
 
 /// Whether a condition fixes a row of one of the tables: then the subquery runs few times.
