@@ -287,7 +287,9 @@ pub(super) fn arguments(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
 ) -> Result<Vec<Typed>> {
-    refuse_variadic(call)?;
+    if call.agg_within_group {
+        refuse_variadic(call)?;
+    }
     call.args.iter().map(|arg| binder.bind(arg, level)).collect()
 }
 

@@ -29,7 +29,7 @@ pub(super) fn bind(
     at: u32,
     name: &str,
 ) -> Result<(SetFunction, Columns)> {
-    let args = written.iter().map(|arg| binder.bind(arg, level)).collect::<Result<Vec<_>>>()?;
+    let args = binder.call_arguments(name, written, at, level)?;
     of_catalog(name, args, binder).map_err(|error| {
         let error = binder.place_literal(error, &written.iter().collect::<Vec<_>>());
         binder.source.place(error, at)

@@ -8,7 +8,7 @@ use super::namespace::{self, Missing, NamedColumn, Visible};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, Typed, beyond, start_of};
+use crate::expr::bind::{Binder, Coercion, Typed, start_of};
 use crate::expr::types::Ty;
 use crate::parse::Name;
 use crate::sink::ColumnDesc;
@@ -62,10 +62,11 @@ impl Level<'_> {
                         _ => self.star_of(fields, e.location, &mut targets)?,
                     }
                 }
-                (Node::AIndirection(_, parts), None)
+                (Node::AIndirection(record, parts), None)
                     if parts.last() == Some(&tree::Indirection::Star) =>
                 {
-                    return Err(beyond("the columns of a row value"));
+                    let parts = &parts[..parts.len() - 1];
+                    self.fields(record, parts, binder, &mut targets)?;
                 }
                 (_, name) => {
                     let alias = name.as_ref().map(|name| (**name).to_owned());
@@ -80,6 +81,26 @@ impl Level<'_> {
             }
         }
         Ok(targets)
+    }
+
+    /// `(record).*`
+    fn fields(
+        &self,
+        record: &tree::Expr,
+        parts: &[tree::Indirection],
+        binder: &mut Binder<'_>,
+        targets: &mut Vec<Target>,
+    ) -> Result<()> {
+        let references = self.collected.borrow().references.len();
+        let value = binder.indirection(record, parts, self)?;
+        let fields = binder.fields_of(&value).map_err(|error| binder.place_at(error, record))?;
+        for (name, Typed { expr, ty }) in fields {
+            let known = if let Ty::Known(ty) = ty { ty } else { DataType::Text };
+            let mut desc = self.describe(&expr, known);
+            desc.name = name;
+            targets.push(Target { expr, ty, desc, at: Some(start_of(record)), references });
+        }
+        Ok(())
     }
 
     fn target(

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use millpond_syntax::tree::{
-    self, Distinct, LimitCount, LockingClause, RangeVar, SelectBody, SelectStmt, SimpleSelect,
+    self, Distinct, Indirection, LimitCount, LockingClause, Node, RangeVar, SelectBody, SelectStmt,
+    SimpleSelect,
 };
 
 use super::access::{Choice, Lookup};
@@ -221,6 +222,8 @@ fn one_row(
 fn check_clauses(select: &SimpleSelect) -> Result<()> {
     let what = if select.distinct_clause != Distinct::All {
         "DISTINCT"
+    } else if select.target_list.iter().any(is_spread) {
+        "the columns of a row value"
     } else if select.into_clause.is_some() {
         "SELECT INTO"
     } else if !select.group_clause.is_empty() {
@@ -233,6 +236,12 @@ fn check_clauses(select: &SimpleSelect) -> Result<()> {
         return Ok(());
     };
     Err(beyond(what))
+}
+
+/// `(record).*`, which is several columns.
+fn is_spread(target: &tree::ResTarget) -> bool {
+    let value = target.val.as_ref().map(|e| &e.node);
+    matches!(value, Some(Node::AIndirection(_, parts)) if parts.last() == Some(&Indirection::Star))
 }
 
 /// LIMIT and OFFSET, or FETCH FIRST.

@@ -68,6 +68,14 @@ fn functions_that_return_rows_stand_in_select_lists() {
     unordered_script(&mut c, include_str!("set_functions_in_lists.txt"));
 }
 
+/// VARIADIC, arguments by name, precisions, fields of rows.
+#[test]
+fn calls_and_rows_of_all_forms() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("calls_and_rows.txt"));
+}
+
 /// What EXPLAIN says, in PostgreSQL's form, of plans by key, by hash, and of subqueries.
 #[test]
 fn plans_are_shown_as_postgresql_shows_them() {

@@ -80,7 +80,7 @@ impl Binder<'_> {
     }
 
     /// `(value).field`, `value[1][2]`, `value[1:2]`
-    pub(super) fn indirection(
+    pub(crate) fn indirection(
         &mut self,
         arg: &tree::Expr,
         parts: &[Indirection],

@@ -26,8 +26,11 @@ impl Binder<'_> {
             return Ok(typed);
         }
         let name = plain_call(call)?;
-        let args = call.args.iter().map(|arg| self.bind(arg, scope));
-        let mut args = args.collect::<Result<Vec<_>>>()?;
+        let mut args = self.call_arguments(name, &call.args, at, scope)?;
+        if call.func_variadic {
+            let typed = self.variadic_call(name, call, args);
+            return typed.map_err(|error| self.source.place(error, at));
+        }
         if name == "is_normalized" && args.len() == 1 {
             args.push(Typed::known(Expr::Const(Value::Text("NFC".to_owned())), DataType::Text));
         }
@@ -325,9 +328,6 @@ fn plain_call(call: &FuncCall) -> Result<&str> {
     if call.agg_distinct || call.agg_star || !call.agg_order.is_empty() {
         return Err(beyond(&format!("this call of {name}")));
     }
-    if call.func_variadic {
-        return Err(beyond("VARIADIC"));
-    }
     if is_aggregate(name) {
         return Err(beyond(&format!("the aggregate {name}")));
     }
@@ -363,24 +363,36 @@ fn is_aggregate(name: &str) -> bool {
 }
 
 /// The types of arguments, for messages.
-fn signature(name: &str, args: &[Typed]) -> String {
+pub(super) fn signature(name: &str, names: &[Option<String>], args: &[Typed]) -> String {
     let types: Vec<String> = args
         .iter()
-        .map(|arg| match arg.ty {
-            Ty::Known(ty) => type_name(ty),
-            Ty::Unknown => "unknown".to_owned(),
+        .enumerate()
+        .map(|(place, arg)| {
+            let ty = match arg.ty {
+                Ty::Known(ty) => type_name(ty),
+                Ty::Unknown => "unknown".to_owned(),
+            };
+            match names.get(place) {
+                Some(Some(own)) => format!("{own} => {ty}"),
+                _ => ty,
+            }
         })
         .collect();
     format!("{name}({})", types.join(", "))
 }
 
 fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
+    undefined(name, &signature(name, &[], args))
+}
+
+/// The error of a call that no function has a place for.
+pub(super) fn undefined(name: &str, signature: &str) -> SqlError {
     if catalog::named(name).is_empty() && catalog::is_known_name(name) {
-        return beyond(&format!("the function {}", signature(name, args)));
+        return beyond(&format!("the function {signature}"));
     }
     let error = SqlError::new(
         SqlState::UNDEFINED_FUNCTION,
-        format!("function {} does not exist", signature(name, args)),
+        format!("function {signature} does not exist"),
     )
     .hint(
         "No function matches the given name and argument types. You might need to add explicit type casts.",
@@ -392,7 +404,7 @@ fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
 fn ambiguous_function(name: &str, args: &[Typed]) -> SqlError {
     SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,
-        format!("function {} is not unique", signature(name, args)),
+        format!("function {} is not unique", signature(name, &[], args)),
     )
     .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
 }

@@ -1,6 +1,7 @@
 //! From the parser's expressions to bound ones: [`Binder::bind`] looks at the form of an expression
 //! and hands it to the file that knows the form.
 
+mod argument;
 mod array;
 mod call;
 mod coerce;

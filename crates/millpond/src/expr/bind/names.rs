@@ -104,6 +104,11 @@ impl Binder<'_> {
         at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
+        if let [Field::String(name), Field::Star] = fields {
+            let row = scope.whole_row(name, at)?;
+            let row = row.ok_or_else(|| self.source.place(missing_from(name), at))?;
+            return self.record_of(row);
+        }
         let [Field::String(name)] = fields else {
             let (table, name) = Name::of_column(fields, at, &self.source)?;
             return self.reference(Some(&table), name, at, scope);

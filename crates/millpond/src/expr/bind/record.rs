@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use millpond_engine::types::other::RECORD;
-use millpond_engine::types::record::{self, Field};
-use millpond_syntax::tree;
+use millpond_engine::types::record;
+use millpond_syntax::tree::{self, Field, Node};
 
 use super::{Binder, Scope, Typed};
 use crate::error::{Result, SqlError, SqlState};
@@ -42,7 +42,7 @@ impl RecordTypes {
     ) -> Result<(Expr, DataType)> {
         let mut header = Vec::new();
         for (name, ty) in &fields {
-            let field = Field { name, type_oid: ty.oid(), value: Datum::Null };
+            let field = record::Field { name, type_oid: ty.oid(), value: Datum::Null };
             let pushed = record::push_field(&field, &mut header);
             pushed.ok_or_else(|| SqlError::internal("a name is too long"))?;
         }
@@ -75,10 +75,19 @@ impl Binder<'_> {
     /// `ROW(a, b)`
     pub(super) fn row(&mut self, parts: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
         let (mut fields, mut values) = (Vec::new(), Vec::new());
-        for (place, part) in parts.iter().enumerate() {
-            let (value, ty) = self.output(part, scope)?;
-            values.push(value);
-            fields.push((format!("f{}", place + 1), ty));
+        for part in parts {
+            let found = match is_star(part) {
+                true => {
+                    let record = self.bind(part, scope)?;
+                    self.fields_of(&record)?.into_iter().map(|(_, value)| value).collect()
+                }
+                false => vec![self.bind(part, scope)?],
+            };
+            for value in found {
+                let (value, ty) = self.settled(value)?;
+                values.push(value);
+                fields.push((format!("f{}", fields.len() + 1), ty));
+            }
         }
         let (expr, ty) = self.records.make(fields, Expr::Const(Value::Bool(true)), values)?;
         Ok(Typed::known(expr, ty))
@@ -87,6 +96,26 @@ impl Binder<'_> {
     pub(super) fn record_of(&self, row: WholeRow) -> Result<Typed> {
         let (expr, ty) = self.records.make(row.fields, row.presence, row.values)?;
         Ok(Typed::known(expr, ty))
+    }
+
+    /// The fields of a record of which they are known.
+    pub(crate) fn fields_of(&self, record: &Typed) -> Result<Vec<(String, Typed)>> {
+        let known = match record.ty {
+            Ty::Known(ty) if ty.oid() != RECORD => {
+                let what = format!("type {} is not composite", ty.base());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, what));
+            }
+            Ty::Known(ty) => self.records.fields(ty),
+            Ty::Unknown => None,
+        };
+        let Some(fields) = known else {
+            let what = "record type has not been registered";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, what));
+        };
+        let field = |(place, (name, ty)): (usize, &(String, DataType))| {
+            (name.clone(), Typed::known(value_of(&record.expr, place), *ty))
+        };
+        Ok(fields.iter().enumerate().map(field).collect())
     }
 
     /// `(record).name`
@@ -113,6 +142,11 @@ impl Binder<'_> {
         let args = vec![record, Expr::Const(Value::Bool(negated))];
         Typed::bool(Expr::Func(Func::new(&IS_NULL), args))
     }
+}
+
+/// `name.*`
+fn is_star(part: &tree::Expr) -> bool {
+    matches!(&part.node, Node::ColumnRef(fields) if fields.last() == Some(&Field::Star))
 }
 
 /// The value of a field. Of a record that is made here, and is always there, it is what the record

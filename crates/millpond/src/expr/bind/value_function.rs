@@ -2,9 +2,11 @@
 
 use millpond_syntax::tree::SqlValueFunctionOp;
 
-use super::{Binder, Coercion, Typed, beyond};
-use crate::DataType;
+use super::{Binder, Coercion, Typed};
 use crate::error::Result;
+use crate::expr::Expr;
+use crate::expr::types::Ty;
+use crate::{DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn value_function(
@@ -14,10 +16,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         use SqlValueFunctionOp as Op;
         let name = value_function_name(op);
-        if precision.is_some() {
-            return Err(beyond(&format!("{} with a precision", name.to_uppercase())));
-        }
-        match op {
+        let value = match op {
             Op::CurrentTimestamp => self.call("now", Vec::new()),
             Op::LocalTimestamp => {
                 let now = self.call("now", Vec::new())?;
@@ -25,7 +24,26 @@ impl Binder<'_> {
                 Ok(Typed::known(local, DataType::Timestamp))
             }
             _ => self.call(name, Vec::new()),
+        }?;
+        match precision {
+            Some(digits) => self.with_precision(value, digits),
+            None => Ok(value),
         }
+    }
+
+    /// A time with that many digits after the second's point; more than six are six.
+    pub(super) fn with_precision(&mut self, value: Typed, digits: i32) -> Result<Typed> {
+        let digits = digits.clamp(0, 6);
+        let name = match value.ty {
+            Ty::Known(DataType::Timestamp) => "timestamp",
+            Ty::Known(DataType::Timestamptz) => "timestamptz",
+            Ty::Known(DataType::Other { oid, .. }) => {
+                let ty = DataType::Other { oid, typmod: digits };
+                return Ok(Typed::known(self.coerce(value, ty, Coercion::Explicit)?, ty));
+            }
+            _ => return Ok(value),
+        };
+        self.call(name, vec![value, Typed::known(Expr::Const(Value::Int4(digits)), DataType::Int4)])
     }
 }
 

@@ -33,6 +33,7 @@ mod template;
 mod unicode;
 mod uuid;
 mod value;
+pub(super) mod variadic;
 
 use super::{Env, Expr, Val};
 use crate::error::{Result, SqlError, SqlState};
