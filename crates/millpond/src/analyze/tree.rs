@@ -425,7 +425,6 @@ pub(crate) enum Bound {
     UnboundedFollowing,
 }
 
-#[allow(dead_code, reason = "the parser does not know EXCLUDE")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exclude {
     NoOthers,

@@ -1,5 +1,6 @@
 //! Calls of window functions, and their windows.
 
+use millpond_engine::types::other::{INTERVAL, TIME, TIMETZ};
 use millpond_syntax::tree::{self, FrameBound, FuncCall, SortBy, WindowDef};
 
 use super::aggregate::{self, arguments, placed, settled_keys, undefined};
@@ -10,7 +11,7 @@ use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, Typed, beyond, start_of};
-use crate::expr::types::{Category, Ty, category, is_assignable, is_implicit, is_int, unify};
+use crate::expr::types::{Ty, is_assignable, is_implicit, is_int, unify};
 use crate::plan::SortKey;
 
 /// Whether a name is that of a function that only makes sense over a window.
@@ -190,6 +191,7 @@ struct Definition<'w> {
     partition_by: &'w [tree::Expr],
     order_by: &'w [SortBy],
     frame: Option<&'w tree::Frame>,
+    at: u32,
 }
 
 /// A window without calls. Its slot is not yet its own.
@@ -212,7 +214,7 @@ fn window_of(level: &Level<'_>, binder: &mut Binder<'_>, over: &WindowDef) -> Re
     let types: Vec<Ty> = keys.iter().map(|(_, ty)| *ty).collect();
     let order_by: Vec<SortKey> = settled_keys(binder, keys)?;
     let frame = match definition.frame {
-        Some(frame) => frame_of(level, binder, frame, &types)?,
+        Some(frame) => frame_of(level, binder, (frame, definition.at), &types)?,
         None => Frame {
             mode: FrameMode::Range,
             start: Bound::UnboundedPreceding,
@@ -249,6 +251,7 @@ fn definition<'w>(
         partition_by: &spec.partition_clause,
         order_by: &spec.order_clause,
         frame: spec.frame.as_ref(),
+        at: spec.location,
     };
     let Some(name) = &spec.refname else { return Ok(own) };
     let base = named(level, windows, name, spec.location)?;
@@ -260,7 +263,7 @@ fn definition<'w>(
         "cannot copy window"
     } else {
         let order_by = if base.order_by.is_empty() { own.order_by } else { base.order_by };
-        return Ok(Definition { partition_by: base.partition_by, order_by, frame: own.frame });
+        return Ok(Definition { partition_by: base.partition_by, order_by, ..own });
     };
     let error = if what != "cannot copy window" {
         windowing_error(format!("{what} \"{name}\""))
@@ -275,7 +278,7 @@ fn definition<'w>(
 fn frame_of(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
-    frame: &tree::Frame,
+    (frame, at): (&tree::Frame, u32),
     order: &[Ty],
 ) -> Result<Frame> {
     let mode = match frame.mode {
@@ -284,7 +287,8 @@ fn frame_of(
         tree::FrameMode::Groups => FrameMode::Groups,
     };
     if mode == FrameMode::Groups && order.is_empty() {
-        return Err(windowing_error("GROUPS mode requires an ORDER BY clause"));
+        let error = windowing_error("GROUPS mode requires an ORDER BY clause");
+        return Err(binder.source.place(error, at));
     }
     let exclude = match frame.exclusion {
         tree::FrameExclusion::NoOthers => Exclude::NoOthers,
@@ -292,6 +296,15 @@ fn frame_of(
         tree::FrameExclusion::Group => Exclude::Group,
         tree::FrameExclusion::Ties => Exclude::Ties,
     };
+    let has_offset = [Some(&frame.start), frame.end.as_ref()].into_iter().flatten().any(|bound| {
+        matches!(bound, FrameBound::OffsetPreceding(_) | FrameBound::OffsetFollowing(_))
+    });
+    if mode == FrameMode::Range && has_offset && order.len() != 1 {
+        let error = windowing_error(
+            "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+        );
+        return Err(binder.source.place(error, at));
+    }
     let mut bound = |bound: &FrameBound| -> Result<Bound> {
         Ok(match bound {
             FrameBound::CurrentRow => Bound::CurrentRow,
@@ -341,34 +354,10 @@ fn offset(
                 Ty::Known(ty) => ty.base(),
                 Ty::Unknown => DataType::Text,
             };
-            if category(key) == Category::Time {
-                // The query engine would answer otherwise than PostgreSQL.
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "RANGE with an interval is not supported yet",
-                ));
-            }
-            if category(key) != Category::Number {
-                let error = SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!(
-                        "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {key}"
-                    ),
-                );
-                return Err(binder.place_at(error, e));
-            }
-            match key {
-                // An integer may be compared at any width.
-                key if is_int(key) => DataType::Int8,
-                DataType::Float4 => DataType::Float8,
-                key => key,
-            }
+            let ty = distance_type(key, typed.ty);
+            ty.map_err(|error| binder.place_at(error, e))?
         }
-        (FrameMode::Range, _) => {
-            return Err(windowing_error(
-                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
-            ));
-        }
+        (FrameMode::Range, _) => return Err(SqlError::internal("RANGE over several columns")),
     };
     if let Ty::Known(own) = typed.ty
         && !is_assignable(own, ty)
@@ -383,3 +372,28 @@ fn offset(
         .coerce(typed, ty, Coercion::Assignment)
         .map_err(|error| binder.place_literal(error, &[e]))
 }
+
+/// The type of an offset of RANGE over an order by values of a type.
+fn distance_type(key: DataType, offset: Ty) -> Result<DataType> {
+    const LEAD: &str = "RANGE with offset PRECEDING/FOLLOWING is not supported for column type";
+    let refused = |what: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what);
+    let shown = if key.is_string() { DataType::Text } else { key };
+    let wanted = match key {
+        // An integer may be compared at any width.
+        key if is_int(key) => DataType::Int8,
+        DataType::Float4 | DataType::Float8 => DataType::Float8,
+        DataType::Numeric { .. } => key,
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz => INTERVAL_TYPE,
+        DataType::Other { oid: TIME | TIMETZ | INTERVAL, .. } => INTERVAL_TYPE,
+        _ => return Err(refused(format!("{LEAD} {shown}"))),
+    };
+    match offset {
+        Ty::Known(own) if own.oid() != wanted.oid() && !is_implicit(own, wanted) => {
+            let error = refused(format!("{LEAD} {shown} and offset type {}", own.base()));
+            Err(error.hint("Cast the offset value to an appropriate type."))
+        }
+        _ => Ok(wanted),
+    }
+}
+
+const INTERVAL_TYPE: DataType = DataType::Other { oid: INTERVAL, typmod: -1 };

@@ -29,7 +29,9 @@ pub(crate) use func::format_type;
 #[cfg(test)]
 pub(crate) use func::operators;
 pub(crate) use func::{Func, Series, check_length, quoted_name};
-pub(crate) use func::{interval_math, json_aggregate, type_named};
+pub(crate) use func::{
+    interval_math, json_aggregate, timestamp_plus, timestamptz_plus, type_named,
+};
 
 use std::cmp::Ordering;
 

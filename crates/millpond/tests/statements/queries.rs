@@ -68,6 +68,14 @@ fn functions_that_return_rows_stand_in_select_lists() {
     unordered_script(&mut c, include_str!("set_functions_in_lists.txt"));
 }
 
+/// RANGE with distances of all types, GROUPS, EXCLUDE.
+#[test]
+fn frames_of_windows() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("frames.txt"));
+}
+
 /// VARIADIC, arguments by name, precisions, fields of rows.
 #[test]
 fn calls_and_rows_of_all_forms() {

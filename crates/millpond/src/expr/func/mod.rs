@@ -42,7 +42,7 @@ use catalog::{Param, Proc, Volatility};
 use row_list::RowList;
 
 pub(super) use conditional::type_name;
-pub(crate) use datetime::interval as interval_math;
+pub(crate) use datetime::{interval as interval_math, timestamp_plus, timestamptz_plus};
 pub(super) use float::{overflow, power, underflow};
 pub(crate) use json::aggregate as json_aggregate;
 pub(crate) use quote::quoted_name;

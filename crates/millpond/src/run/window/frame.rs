@@ -8,6 +8,7 @@ use crate::Value;
 use crate::analyze::tree::{Bound, Exclude, FrameMode, Window};
 use crate::error::{Result, SqlError, SqlState};
 use crate::run::Context;
+use crate::types::Zone;
 
 /// What is the same for the frames of all rows.
 pub(super) struct Frames {
@@ -17,6 +18,8 @@ pub(super) struct Frames {
     exclude: Exclude,
     /// Of the only key of the order, where RANGE has an offset.
     descending: bool,
+    /// The session's, whose days and months RANGE counts.
+    zone: Zone,
 }
 
 /// An end of a frame, with its offset computed.
@@ -41,6 +44,7 @@ impl Frames {
             end: edge(&frame.end, "ending", frame.mode, cx)?,
             exclude: frame.exclude,
             descending,
+            zone: cx.format_options().zone,
         })
     }
 
@@ -81,7 +85,8 @@ impl Frames {
         is_start: bool,
     ) -> Result<usize> {
         if self.mode == FrameMode::Range {
-            let edge = range::Edge { offset, preceding, is_start, descending: self.descending };
+            let (descending, zone) = (self.descending, self.zone);
+            let edge = range::Edge { offset, preceding, is_start, descending, zone };
             return edge.find(partition, row);
         }
         let offset = i128::from(offset.as_datum().as_i64().unwrap_or_default());

@@ -3,11 +3,15 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use millpond_engine::types::Interval;
 use millpond_engine::types::numeric::Parts;
+use millpond_engine::types::other::{INTERVAL, TIME, TIMETZ, timetz_parts};
 
 use super::partition::Partition;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::{Arith, arith};
+use crate::expr::{Arith, arith, interval_math, timestamp_plus, timestamptz_plus};
+use crate::types::time::{time_usecs, timetz_value};
+use crate::types::{USECS_PER_DAY, Zone};
 use crate::{Datum, Value};
 
 /// An end of a frame.
@@ -16,12 +20,21 @@ pub(super) struct Edge<'e> {
     pub(super) preceding: bool,
     pub(super) is_start: bool,
     pub(super) descending: bool,
+    pub(super) zone: Zone,
+}
+
+/// What a value plus (or minus) an offset is, where that is computed once.
+enum Limit {
+    /// A time stamp or a time of a day, in microseconds.
+    Usecs(i64),
+    /// A value of the column's type.
+    Value(Value),
 }
 
 impl Edge<'_> {
     /// The first row of a frame that starts here, or the first one behind a frame that ends here.
     pub(super) fn find(&self, partition: &Partition, row: usize) -> Result<usize> {
-        check_offset(self.offset.as_datum())?;
+        let offset = self.offset.as_datum();
         let value = |row: usize| {
             let order = partition.order.row(row).first();
             order.map_or(Datum::Null, Value::as_datum)
@@ -32,12 +45,17 @@ impl Edge<'_> {
             let peers = partition.peers(row);
             return Ok(if self.is_start { peers.start } else { peers.end });
         }
+        check_offset(offset, current)?;
         let Range { start: mut low, end: mut high } = without_nulls(partition, &value);
         // In descending order what precedes is greater.
         let minus = self.preceding != self.descending;
+        let limit = self.limit(current, minus)?;
         while low < high {
             let middle = low + (high - low) / 2;
-            let order = compare_shifted(value(middle), current, self.offset.as_datum(), minus)?;
+            let order = match &limit {
+                Some(limit) => limit.compare(value(middle))?,
+                None => compare_shifted(value(middle), current, offset, minus)?,
+            };
             let order = if self.descending { order.reverse() } else { order };
             // Rows before the edge.
             let is_before = if self.is_start { order.is_lt() } else { order.is_le() };
@@ -45,6 +63,67 @@ impl Edge<'_> {
         }
         Ok(low)
     }
+
+    /// Where the frame ends, if the offset is an interval.
+    fn limit(&self, current: Datum<'_>, minus: bool) -> Result<Option<Limit>> {
+        let Some(offset) = interval_of(self.offset.as_datum()) else { return Ok(None) };
+        let signed = match minus {
+            true => interval_math::subtract(Interval::default(), offset)?,
+            false => offset,
+        };
+        let usecs = |base: i64| base.saturating_add(signed.usecs);
+        Ok(Some(match current {
+            Datum::Timestamptz(base) => Limit::Usecs(timestamptz_plus(base, signed, self.zone)?),
+            Datum::Date(_) | Datum::Timestamp(_) => {
+                let base = usecs_of(current).ok_or_else(other_type)?;
+                Limit::Usecs(timestamp_plus(base, signed)?)
+            }
+            Datum::Other(TIME, bytes) => {
+                Limit::Usecs(usecs(time_usecs(bytes).ok_or_else(other_type)?))
+            }
+            Datum::Other(TIMETZ, bytes) => {
+                let (base, west) = timetz_parts(bytes).ok_or_else(other_type)?;
+                Limit::Value(timetz_value(usecs(base), west))
+            }
+            _ => {
+                let base = interval_of(current).ok_or_else(other_type)?;
+                Limit::Value(interval_math::add(base, signed)?.into())
+            }
+        }))
+    }
+}
+
+impl Limit {
+    fn compare(&self, value: Datum<'_>) -> Result<Ordering> {
+        match self {
+            Limit::Usecs(limit) => Ok(usecs_of(value).ok_or_else(other_type)?.cmp(limit)),
+            Limit::Value(limit) => Ok(value.sort_cmp(&limit.as_datum())),
+        }
+    }
+}
+
+fn interval_of(datum: Datum<'_>) -> Option<Interval> {
+    match datum {
+        Datum::Other(INTERVAL, bytes) => Interval::from_bytes(bytes),
+        _ => None,
+    }
+}
+
+/// A date or a time stamp as a time stamp, and a time of a day, in microseconds.
+fn usecs_of(datum: Datum<'_>) -> Option<i64> {
+    match datum {
+        Datum::Timestamp(usecs) | Datum::Timestamptz(usecs) => Some(usecs),
+        Datum::Date(i32::MAX) => Some(i64::MAX),
+        Datum::Date(i32::MIN) => Some(i64::MIN),
+        Datum::Date(days) => i64::from(days).checked_mul(USECS_PER_DAY),
+        Datum::Other(TIME, bytes) => time_usecs(bytes),
+        _ => None,
+    }
+}
+
+#[cold]
+fn other_type() -> SqlError {
+    SqlError::unsupported("RANGE with an offset for this type")
 }
 
 /// The rows that have a value. Those without are all at one end.
@@ -61,8 +140,19 @@ fn without_nulls<'v>(partition: &Partition, value: &dyn Fn(usize) -> Datum<'v>) 
     }
 }
 
-fn check_offset(offset: Datum<'_>) -> Result<()> {
+fn check_offset(offset: Datum<'_>, current: Datum<'_>) -> Result<()> {
     let is_bad = match offset {
+        Datum::Other(INTERVAL, _) => {
+            let offset = interval_of(offset).ok_or_else(other_type)?;
+            match current {
+                // Months and days are nothing to a time of a day.
+                Datum::Other(TIME | TIMETZ, _) => offset.usecs < 0,
+                _ => {
+                    let (offset, zero) = (Value::from(offset), Value::from(Interval::default()));
+                    offset.as_datum().sort_cmp(&zero.as_datum()).is_lt()
+                }
+            }
+        }
         Datum::Float8(offset) => offset.is_nan() || offset < 0.0,
         Datum::Float4(offset) => offset.is_nan() || offset < 0.0,
         Datum::Numeric(offset) => match offset.parts() {
@@ -110,7 +200,7 @@ fn compare_shifted(
             _ => Err(SqlError::internal("a sum of another type")),
         };
     }
-    Err(SqlError::unsupported("RANGE with an offset for this type"))
+    Err(other_type())
 }
 
 fn float(datum: Datum<'_>) -> Option<f64> {

@@ -261,7 +261,7 @@ pub(super) fn zone(env: &Env<'_>) -> Zone {
 }
 
 /// A time stamp some months, days and microseconds later. The day of a shorter month is its last.
-pub(super) fn add(timestamp: i64, interval: Interval) -> Result<i64> {
+pub(crate) fn add(timestamp: i64, interval: Interval) -> Result<i64> {
     if is_infinite(timestamp) {
         return Ok(timestamp);
     }
@@ -288,7 +288,7 @@ fn add_months(timestamp: i64, months: i32) -> Option<i64> {
 }
 
 /// The same for a time stamp with time zone: months and days are those of the zone's clock.
-pub(super) fn add_in_zone(timestamp: i64, interval: Interval, zone: Zone) -> Result<i64> {
+pub(crate) fn add_in_zone(timestamp: i64, interval: Interval, zone: Zone) -> Result<i64> {
     if is_infinite(timestamp) {
         return Ok(timestamp);
     }

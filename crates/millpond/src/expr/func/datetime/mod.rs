@@ -17,6 +17,7 @@ use crate::types::in_timestamp_range;
 
 pub(super) use age::PROCS as AGE;
 pub(super) use arith::{Later, OPERATORS, PROCS as ARITH};
+pub(crate) use arith::{add as timestamp_plus, add_in_zone as timestamptz_plus};
 pub(super) use interval::PROCS as INTERVALS;
 pub(super) use make::PROCS as MAKE;
 pub(super) use overlaps::PROCS as OVERLAPS;
