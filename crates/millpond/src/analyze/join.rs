@@ -64,6 +64,9 @@ impl Level<'_> {
             item.is_barred |= is_barred;
             item
         }));
+        if is_barred {
+            self.analyzer.refuse_work_table(&left)?;
+        }
         let optional = self.analyzer.outer_joins.get();
         self.analyzer
             .outer_joins

@@ -98,6 +98,8 @@ struct Analyzer<'a> {
     names: RefCell<Vec<SlotNames>>,
     /// The queries of WITH that can be named.
     ctes: RefCell<Vec<with::Visible>>,
+    /// A query of WITH RECURSIVE that had to be there for what has failed.
+    needed: Cell<Option<usize>>,
     next_cte: Cell<u16>,
     depth: Cell<usize>,
     /// Outer joins around what is being analyzed, on the side that may be without a row.
@@ -126,6 +128,7 @@ impl<'a> Analyzer<'a> {
             slots: RefCell::default(),
             names: RefCell::default(),
             ctes: RefCell::default(),
+            needed: Cell::new(None),
             next_cte: Cell::new(0),
             depth: Cell::new(0),
             outer_joins: Cell::new(0),

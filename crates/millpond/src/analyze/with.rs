@@ -46,6 +46,8 @@ enum State {
         sublinks: usize,
         outer_joins: usize,
         uses: usize,
+        /// Where in the text it has named it last.
+        at: Option<usize>,
     },
     /// It comes later, in WITH RECURSIVE.
     Ahead,
@@ -78,31 +80,78 @@ impl Analyzer<'_> {
         let later = names.iter().map(|name| Visible { name: name.clone(), state: state.clone() });
         self.ctes.borrow_mut().extend(later);
         let mut ctes = Vec::with_capacity(names.len());
-        for (at, (definition, name)) in with.ctes.iter().zip(&names).enumerate() {
-            if definition.search_clause.is_some() || definition.cycle_clause.is_some() {
-                return Err(beyond("SEARCH or CYCLE of a query of WITH"));
+        // What is being analyzed, and what that waits for.
+        let mut pending = Vec::new();
+        for at in 0..names.len() {
+            if !self.is_ahead(first + at, with.recursive) {
+                continue;
             }
-            let place = first + at;
-            let own = with.recursive.then_some(place);
-            let (cte, columns) = match Written::of(&definition.ctequery) {
-                Some(written) => {
-                    let is_top = self.top_with.is_some_and(|top| std::ptr::eq(top, with));
-                    self.changing_cte(definition, name, own, written, is_top, binder)?
+            pending.push(at);
+            while let Some(at) = pending.last().copied() {
+                match self.item(with, at, first, outer, binder) {
+                    Ok(cte) => {
+                        ctes.push(cte);
+                        pending.pop();
+                    }
+                    Err(error) => {
+                        let needed = self.needed.get().and_then(|place| place.checked_sub(first));
+                        let Some(needed) = needed else { return Err(error) };
+                        self.needed.set(None);
+                        if pending.contains(&needed) {
+                            return Err(self
+                                .source
+                                .place(mutual_recursion(), error_place(with, &pending)));
+                        }
+                        self.ctes.borrow_mut().truncate(first + names.len());
+                        self.set_state(first + at, State::Ahead);
+                        pending.push(needed);
+                    }
                 }
-                None => {
-                    let (cte, columns) = self.cte(definition, name, own, outer, binder)?;
-                    (cte, Some(columns))
-                }
-            };
-            let cte = Arc::new(cte);
-            let state = match columns {
-                Some(columns) => State::Done { cte: Arc::clone(&cte), columns },
-                None => State::Silent,
-            };
-            self.set_state(place, state);
-            ctes.push(cte);
+            }
         }
         Ok(ctes)
+    }
+
+    /// Whether a query is still to be analyzed. In WITH RECURSIVE one before it may have needed it.
+    fn is_ahead(&self, place: usize, recursive: bool) -> bool {
+        let ctes = self.ctes.borrow();
+        !recursive || ctes.get(place).is_some_and(|cte| matches!(cte.state, State::Ahead))
+    }
+
+    /// Analyzes the query at a place of WITH, which can then be named.
+    fn item(
+        &self,
+        with: &WithClause,
+        at: usize,
+        first: usize,
+        outer: Option<&Level<'_>>,
+        binder: &mut Binder<'_>,
+    ) -> Result<Arc<Cte>> {
+        let Some(definition) = with.ctes.get(at) else {
+            return Err(SqlError::internal("a query of WITH that is not there"));
+        };
+        if definition.search_clause.is_some() || definition.cycle_clause.is_some() {
+            return Err(beyond("SEARCH or CYCLE of a query of WITH"));
+        }
+        let (place, name) = (first + at, &*definition.ctename);
+        let own = with.recursive.then_some(place);
+        let (cte, columns) = match Written::of(&definition.ctequery) {
+            Some(written) => {
+                let is_top = self.top_with.is_some_and(|top| std::ptr::eq(top, with));
+                self.changing_cte(definition, name, own, written, is_top, binder)?
+            }
+            None => {
+                let (cte, columns) = self.cte(definition, name, own, outer, binder)?;
+                (cte, Some(columns))
+            }
+        };
+        let cte = Arc::new(cte);
+        let state = match columns {
+            Some(columns) => State::Done { cte: Arc::clone(&cte), columns },
+            None => State::Silent,
+        };
+        self.set_state(place, state);
+        Ok(cte)
     }
 
     fn set_state(&self, place: usize, state: State) {
@@ -209,6 +258,16 @@ impl Analyzer<'_> {
     }
 }
 
+fn mutual_recursion() -> SqlError {
+    let message = "mutual recursion between WITH items is not implemented";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
+/// Where the first of some queries of WITH is.
+fn error_place(with: &WithClause, of: &[usize]) -> Option<u32> {
+    of.iter().min().and_then(|at| with.ctes.get(*at)).map(|cte| cte.location)
+}
+
 /// What a query of WITH and its columns are called.
 fn alias_of(definition: &CommonTableExpr) -> Alias {
     Alias { aliasname: definition.ctename.clone(), colnames: definition.aliascolnames.clone() }
@@ -256,7 +315,7 @@ impl Level<'_> {
                 Ok(Some((FromItem::Cte { slot, cte, alias }, own)))
             }
             State::Open { id, columns, .. } => {
-                if let Some(what) = analyzer.used(place) {
+                if let Some(what) = analyzer.used(place, name.position) {
                     return Err(refused(what));
                 }
                 let (slot, alias, own) = named(columns)?;
@@ -276,7 +335,11 @@ impl Level<'_> {
                 error.position = name.position;
                 Err(error)
             }
-            State::Ahead | State::Hidden => Err(beyond("a query of WITH that is defined later")),
+            State::Ahead => {
+                analyzer.needed.set(Some(place));
+                Err(SqlError::internal("a query of WITH that is analyzed later"))
+            }
+            State::Hidden => Err(SqlError::internal("a query of WITH of another name")),
         }
     }
 }

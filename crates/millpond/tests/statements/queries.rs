@@ -68,6 +68,14 @@ fn functions_that_return_rows_stand_in_select_lists() {
     unordered_script(&mut c, include_str!("set_functions_in_lists.txt"));
 }
 
+/// Queries of WITH RECURSIVE may come in any order, if they don't need each other.
+#[test]
+fn queries_of_with_name_later_ones() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("with_recursive.txt"));
+}
+
 /// RANGE with distances of all types, GROUPS, EXCLUDE.
 #[test]
 fn frames_of_windows() {

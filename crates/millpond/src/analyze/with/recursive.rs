@@ -7,12 +7,14 @@ use super::super::from::renamed;
 use super::super::level::Level;
 use super::super::query::Typing;
 use super::super::set_operation::target_location;
-use super::super::tree::{CteId, CteQuery};
+use super::super::tree::{CteId, CteQuery, FromItem};
 use super::{State, alias_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, start_of};
 use crate::expr::types::{Ty, unify};
 use crate::sink::ColumnDesc;
+
+const IN_OUTER_JOIN: &str = "must not appear within an outer join";
 
 const IN_START: &str = "must not appear within its non-recursive term";
 
@@ -64,6 +66,7 @@ impl Analyzer<'_> {
                 sublinks: self.sublinks.get(),
                 outer_joins: self.outer_joins.get(),
                 uses: 0,
+                at: None,
             },
         );
         let step = self.side(right, outer, binder)?;
@@ -98,6 +101,30 @@ impl Analyzer<'_> {
         Ok(Some((CteQuery::Recursive { start, step, all }, columns)))
     }
 
+    /// Refuses the rows of the recursive part's own query in an item that an outer join may have no
+    /// row of.
+    pub(in crate::analyze) fn refuse_work_table(&self, item: &FromItem) -> Result<()> {
+        let id = match item {
+            FromItem::WorkTable { cte, .. } => cte,
+            FromItem::Join(join) => {
+                self.refuse_work_table(&join.left)?;
+                return self.refuse_work_table(&join.right);
+            }
+            _ => return Ok(()),
+        };
+        for cte in self.ctes.borrow().iter() {
+            if let State::Open { id: own, at, .. } = &cte.state
+                && own == id
+            {
+                let text = format!("recursive reference to query \"{}\" {IN_OUTER_JOIN}", cte.name);
+                let mut error = SqlError::new(SqlState::INVALID_RECURSION, text);
+                error.position = *at;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// The start decides the types.
     fn check_step(
         &self,
@@ -120,14 +147,15 @@ impl Analyzer<'_> {
             }
             match unify([Ty::Known(column.ty), Ty::Known(other.ty)]) {
                 Ok(Ty::Known(ty)) if ty == column.ty => {}
-                Ok(_) => {
+                Ok(overall) => {
+                    let overall = if let Ty::Known(ty) = overall { ty } else { other.ty };
                     let error = SqlError::new(
                         SqlState::DATATYPE_MISMATCH,
                         format!(
                             "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
                             at + 1,
                             column.ty,
-                            other.ty
+                            overall.base()
                         ),
                     )
                     .hint("Cast the output of the non-recursive term to the correct type.");
@@ -146,19 +174,20 @@ impl Analyzer<'_> {
     }
 
     /// Counts a use of the query at `place` by its own recursive part; what it may not be.
-    pub(super) fn used(&self, place: usize) -> Option<&'static str> {
+    pub(super) fn used(&self, place: usize, position: Option<usize>) -> Option<&'static str> {
         let mut ctes = self.ctes.borrow_mut();
-        let State::Open { uses, outer_joins, sublinks, .. } = &mut ctes.get_mut(place)?.state
+        let State::Open { uses, outer_joins, sublinks, at, .. } = &mut ctes.get_mut(place)?.state
         else {
             return None;
         };
         *uses += 1;
+        *at = position;
         if self.sublinks.get() > *sublinks {
             Some("must not appear within a subquery")
         } else if *uses > 1 {
             Some("must not appear more than once")
         } else if self.outer_joins.get() > *outer_joins {
-            Some("must not appear within an outer join")
+            Some(IN_OUTER_JOIN)
         } else {
             None
         }
