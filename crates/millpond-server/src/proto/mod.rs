@@ -13,6 +13,7 @@
 mod copy;
 mod extended;
 mod named;
+mod options;
 pub mod sink;
 mod startup;
 

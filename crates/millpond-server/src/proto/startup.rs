@@ -1,6 +1,6 @@
 //! Start-up: from the first packet to the first ReadyForQuery.
 
-use super::{Phase, Protocol, Step, violation};
+use super::{Phase, Protocol, Step, options, violation};
 use crate::backend::{Backend, Cancel, Session};
 use crate::run::cancel::{CancelKeys, Why};
 use crate::wire::buffer::Output;
@@ -83,7 +83,7 @@ impl<B: Backend> Protocol<B> {
             user: startup.user,
             database: startup.database,
             client_addr: context.client_addr.to_owned(),
-            settings: startup.settings,
+            settings: options::settings(startup.settings)?,
         })?;
         session.set_wait(Wait::Never);
         session.on_idle_timeout(context.waker.clone());

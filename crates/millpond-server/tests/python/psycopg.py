@@ -15,3 +15,10 @@ with psycopg.connect(f"host=127.0.0.1 port={sys.argv[1]} user=postgres dbname=po
         raise SystemExit("no error")
     except psycopg.errors.UniqueViolation:
         pass
+
+options = r"-c statement_timeout=5s --application-name=two\ words"
+with psycopg.connect(
+    f"host=127.0.0.1 port={sys.argv[1]} user=postgres dbname=postgres", options=options
+) as conn:
+    shown = [conn.execute(f"show {name}").fetchone()[0] for name in ("statement_timeout", "application_name")]
+    assert shown == ["5s", "two words"], shown
