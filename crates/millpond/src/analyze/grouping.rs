@@ -177,6 +177,15 @@ struct Groups<'g, 'l> {
 
 impl Groups<'_, '_> {
     fn regroup(&mut self, e: &mut Expr) -> Result<()> {
+        // A constant that is a key is NULL in the sets without it. Within an expression it is no
+        // key, even if it has the same value.
+        if self.sets.is_some()
+            && let Expr::Const(_) | Expr::Param(_) = e
+            && let Some(key) = self.keys.iter().position(|key| key == e)
+        {
+            *e = Expr::Column(column(self.slot, key));
+            return Ok(());
+        }
         self.replace(e, false)
     }
 

@@ -24,7 +24,6 @@ pub(super) fn set(stmt: &VariableSetStmt) -> Statement {
         (K::Value | K::Default, "session_authorization") => {
             return unsupported("SET SESSION AUTHORIZATION");
         }
-        (K::Value | K::Default, "xmloption") => return unsupported("SET XML OPTION"),
         (K::Reset, _) => return Statement::Reset(Which::Named(name.into())),
         (K::Value | K::Default, _) => {}
     }

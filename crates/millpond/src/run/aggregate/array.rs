@@ -18,16 +18,16 @@ pub(super) fn of_values(values: &[Value], ty: DataType) -> Result<Value> {
     let element = other::find(oid).and_then(|array| array.element);
     let element = element.ok_or_else(|| SqlError::internal("an array of no type"))?;
     let own = Dimension { length: length(values.len())?, lower: 1 };
-    let array = match values.first() {
+    let is_array = |value: &Value| matches!(value, Value::Other(ty, _) if *ty == oid);
+    let array = if values.iter().any(is_array) {
         // Arrays of arrays are arrays of more dimensions.
-        Some(Value::Other(first, _)) if *first == oid => of_arrays(values, oid, element, own)?,
-        _ => {
-            let mut array = ArrayBuilder::new(&[own]);
-            for value in values {
-                push(&mut array, &value.as_datum())?;
-            }
-            array
+        of_arrays(values, oid, element, own)?
+    } else {
+        let mut array = ArrayBuilder::new(&[own]);
+        for value in values {
+            push(&mut array, &value.as_datum())?;
         }
+        array
     };
     Ok(Value::Other(oid, array.finish()))
 }
