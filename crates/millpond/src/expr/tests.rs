@@ -8,6 +8,17 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
     let ast = parse_expression(sql)?;
     let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
     let (expr, ty) = binder.output(&ast, &NoColumns)?;
+    let shown = with_params(&[], |env| {
+        Ok::<_, SqlError>(match expr.eval(env)?.datum() {
+            Datum::Null => "NULL".to_owned(),
+            datum => cast::to_text(&datum),
+        })
+    })?;
+    Ok((shown, ty))
+}
+
+/// What a function makes of an environment without a row.
+fn with_params<R>(params: &[Value], run: impl FnOnce(&Env<'_>) -> R) -> R {
     let settings = SessionSettings::new(std::sync::Arc::new(Settings::default()));
     let notices = Default::default();
     let facts = Facts {
@@ -21,13 +32,32 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
         notices: &notices,
         only_locks: false,
     };
-    let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
-    let value = expr.eval(&env)?;
-    let shown = match value.datum() {
-        Datum::Null => "NULL".to_owned(),
-        datum => cast::to_text(&datum),
+    run(&Env { row: Row::None, params, facts: &facts, subplans: None })
+}
+
+#[test]
+fn what_is_the_same_for_all_rows_is_computed_once() {
+    let folded = |expr: Expr| {
+        with_params(&[Value::Int4(5), Value::Int4(0)], |env| expr.folded(env)).unwrap()
     };
-    Ok((shown, ty))
+    let param = Expr::Param;
+    let column = || Expr::Column(0);
+    let arith = |op, a, b| Expr::Arith(op, Box::new((a, b)));
+    let int = |value| Expr::Const(Value::Int4(value));
+    // A part of a condition that has a column.
+    let sum = |a, b| arith(Arith::Add, a, b);
+    let found = folded(Expr::Compare(Compare::Lt, Box::new((column(), sum(param(0), int(2))))));
+    assert_eq!(found, Expr::Compare(Compare::Lt, Box::new((column(), int(7)))));
+    assert_eq!(folded(sum(sum(column(), param(0)), int(1))), sum(sum(column(), int(5)), int(1)));
+    // It fails only where it is needed.
+    let failing = || arith(Arith::Div, int(1), param(1));
+    let either = |a, b| Expr::And(vec![a, b]);
+    let is_one = |e| Expr::Compare(Compare::Eq, Box::new((e, int(1))));
+    let condition = either(is_one(column()), is_one(failing()));
+    assert_eq!(folded(condition.clone()), condition);
+    // Each row has another value.
+    let random = Expr::Func(Func::exactly("random", &[]).unwrap(), Vec::new());
+    assert_eq!(folded(random.clone()), random);
 }
 
 /// Answers of PostgreSQL 15: an expression, then its type and value or its error.
