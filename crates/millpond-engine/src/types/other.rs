@@ -136,8 +136,9 @@ static SCALARS: [OtherType; 13] = [
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 27] = arrays! {
+static ARRAYS: [OtherType; 28] = arrays! {
     1000 "_bool" "boolean" of 16;
+    2287 "_record" "record" of 2249;
     1001 "_bytea" "bytea" of 17;
     1016 "_int8" "bigint" of 20;
     1005 "_int2" "smallint" of 21;

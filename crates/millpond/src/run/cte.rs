@@ -1,7 +1,8 @@
 //! Queries of WITH that are run once: their rows are kept, and each CTE Scan reads them.
 //!
 //! A query is run as far as its readers have come: one without an end may be read by a LIMIT. It
-//! has slots of its own, beside those of the plan that it belongs to.
+//! has slots of its own, beside those of the plan that it belongs to. A query that changes rows is
+//! run to its end by its first reader; without one, when the statement has given all its rows.
 
 use std::cell::RefCell;
 use std::mem;

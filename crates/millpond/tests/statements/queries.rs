@@ -76,6 +76,14 @@ fn queries_of_with_name_later_ones() {
     unordered_script(&mut c, include_str!("with_recursive.txt"));
 }
 
+/// Arrays of rows, and with them paths through graphs.
+#[test]
+fn rows_are_elements_of_arrays() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("record_arrays.txt"));
+}
+
 /// RANGE with distances of all types, GROUPS, EXCLUDE.
 #[test]
 fn frames_of_windows() {
