@@ -42,7 +42,10 @@ fn cancelled_spills_give_everything_back() {
             done.send(()).unwrap();
             assert_eq!(error.sqlstate, SqlState::QUERY_CANCELED, "{sql}: {error:?}");
         });
-        assert_eq!(fresh.database.query_memory_used(), 0, "{sql}");
+        // The query engine's tasks end after their statement.
+        while fresh.database.query_memory_used() > 0 {
+            thread::yield_now();
+        }
     }
     // The session has all of its temporary files' room back.
     c.batch("set temp_file_limit = '4MB'").unwrap();

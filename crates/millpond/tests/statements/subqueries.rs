@@ -115,27 +115,26 @@ fn relations_without_a_condition_between_them_are_not_joined_first() {
     script(
         &mut c,
         r#"
-> explain select count(*) from buyers b, sales s, sellers e, nations n, regions r where b.id = s.buyer and s.seller = e.id and b.nation = e.nation and e.nation = n.id and n.region = r.id and r.name = 'region 2'
+> explain select s.id from buyers b, sales s, sellers e, nations n, regions r where b.id = s.buyer and s.seller = e.id and b.nation = e.nation and e.nation = n.id and n.region = r.id and r.name = 'region 2'
 QUERY PLAN
-Aggregate
-  ->  Nested Loop
-        ->  Hash Join
-              Hash Cond: (s.seller = e.id)
-              ->  Seq Scan on sales s
-              ->  Hash
-                    ->  Hash Join
-                          Hash Cond: (e.nation = n.id)
-                          ->  Seq Scan on sellers e
-                          ->  Hash
-                                ->  Hash Join
-                                      Hash Cond: (n.region = r.id)
-                                      ->  Seq Scan on nations n
-                                      ->  Hash
-                                            ->  Seq Scan on regions r
-                                                  Filter: (name = 'region 2')
-        ->  Index Scan using buyers_pkey on buyers b
-              Index Cond: (id = s.buyer)
-              Filter: (nation = e.nation)
+Nested Loop
+  ->  Hash Join
+        Hash Cond: (s.seller = e.id)
+        ->  Seq Scan on sales s
+        ->  Hash
+              ->  Hash Join
+                    Hash Cond: (e.nation = n.id)
+                    ->  Seq Scan on sellers e
+                    ->  Hash
+                          ->  Hash Join
+                                Hash Cond: (n.region = r.id)
+                                ->  Seq Scan on nations n
+                                ->  Hash
+                                      ->  Seq Scan on regions r
+                                            Filter: (name = 'region 2')
+  ->  Index Scan using buyers_pkey on buyers b
+        Index Cond: (id = s.buyer)
+        Filter: (nation = e.nation)
 EXPLAIN
 "#,
     );
