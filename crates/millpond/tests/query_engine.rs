@@ -49,6 +49,8 @@ fn other_queries_are_not_for_the_engine() {
         "select count(*) from t, generate_series(1, 10) i",
         "select sum(g::bigint) from t",
         "select count(*) from pg_class a, t",
+        "select sum(n) / sum(k) from t",
+        "select g, max(n / 3) from t group by g",
         "select count(*) from (select k from t union all select g from t) x",
     ] {
         assert!(!is_for_engine(&mut c, query), "{query}");

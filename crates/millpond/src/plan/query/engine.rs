@@ -137,8 +137,9 @@ fn is_shared_expression(expr: &Expr) -> bool {
             | Expr::Concat(_)
             | Expr::Like(_)
             | Expr::Cast(_, _, false) => true,
+            // A quotient of two numbers of type numeric has fewer digits there.
             Expr::Arith(operator, _) => {
-                matches!(operator, Arith::Add | Arith::Sub | Arith::Mul | Arith::Div | Arith::Rem)
+                matches!(operator, Arith::Add | Arith::Sub | Arith::Mul | Arith::Rem)
             }
             Expr::Func(func, _) => !func.is_only_here() && SHARED_FUNCTIONS.contains(&func.name()),
             _ => false,
