@@ -22,3 +22,9 @@ with psycopg.connect(
 ) as conn:
     shown = [conn.execute(f"show {name}").fetchone()[0] for name in ("statement_timeout", "application_name")]
     assert shown == ["5s", "two words"], shown
+    # A pool resets its connection.
+    conn.commit()
+    conn.autocommit = True
+    conn.execute("set statement_timeout = 0")
+    conn.execute("discard all")
+    assert conn.execute("show statement_timeout").fetchone()[0] == "5s"

@@ -66,6 +66,8 @@ pub struct SessionSettings {
     /// The configuration's when `base` was taken from it.
     generation: u64,
     own: Vec<Option<SettingValue>>,
+    /// What the client's start-up packet has set: RESET leads back to it.
+    given: Vec<(SettingId, SettingValue)>,
     changed: Vec<Changed>,
     to_report: Vec<SettingId>,
     hot: Hot,
@@ -109,6 +111,7 @@ impl SessionSettings {
             base,
             generation: 0,
             own,
+            given: Vec::new(),
             changed: Vec::new(),
             to_report: Vec::new(),
             hot,
@@ -261,9 +264,16 @@ impl SessionSettings {
     pub fn set_at_start(&mut self, name: &str, text: &str) -> Result<()> {
         let id = SettingId::named(name)?;
         let parsed = self.check(id, text)?;
-        self.own[id.index()] = Some(parsed);
+        self.own[id.index()] = Some(parsed.clone());
+        self.given.retain(|(other, _)| *other != id);
+        self.given.push((id, parsed));
         self.refresh();
         Ok(())
+    }
+
+    /// The value of the client's start-up packet.
+    fn given(&self, id: SettingId) -> Option<&SettingValue> {
+        self.given.iter().find(|(given, _)| *given == id).map(|(_, value)| value)
     }
 
     /// Checks a value of `shared_buffers`: in pages. `None` is what the database was opened with.
@@ -284,7 +294,7 @@ impl SessionSettings {
     pub fn set(&mut self, id: SettingId, text: Option<&str>, local: bool) -> Result<()> {
         let new = match text {
             Some(text) => Some(self.check(id, text)?),
-            None if id.definition().context.is_of_session() => None,
+            None if id.definition().context.is_of_session() => self.given(id).cloned(),
             None => return Err(cannot_be_changed(id.definition())),
         };
         self.assign(id, new, local);
@@ -295,7 +305,8 @@ impl SessionSettings {
     pub fn reset_all(&mut self) {
         for id in SettingId::all() {
             if self.own[id.index()].is_some() && !id.definition().name.starts_with("transaction_") {
-                self.assign(id, None, false);
+                let given = self.given(id).cloned();
+                self.assign(id, given, false);
             }
         }
     }
@@ -322,9 +333,9 @@ impl SessionSettings {
         !self.to_report.is_empty()
     }
 
-    /// The value without the session's own.
+    /// The value that RESET leads to.
     pub(super) fn default_of(&self, id: SettingId) -> &SettingValue {
-        self.base.value(id)
+        self.given(id).unwrap_or_else(|| self.base.value(id))
     }
 
     pub(super) fn check(&self, id: SettingId, text: &str) -> Result<SettingValue> {
@@ -338,7 +349,7 @@ impl SessionSettings {
             return value::parse_date_style(
                 text,
                 style(self.value(id)),
-                style(self.base.value(id)),
+                style(self.default_of(id)),
             );
         }
         value::parse(definition, text)

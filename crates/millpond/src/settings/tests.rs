@@ -167,3 +167,25 @@ fn limits_of_vacuums_buffers() {
     assert_eq!((bulk.rings.vacuum, bulk.rings.bulk_read, bulk.rings.bulk_write), (0, 8, 2048));
     assert!(bulk.synchronize_scans);
 }
+
+#[test]
+fn reset_leads_back_to_what_the_client_has_started_with() {
+    let mut session = SessionSettings::new(Arc::new(Settings::default()));
+    let work_mem = SettingId::named("work_mem").unwrap();
+    let before = session.show(work_mem);
+    session.set_at_start("work_mem", "1MB").unwrap();
+    session.set_at_start("work_mem", "2MB").unwrap();
+    let name = SettingId::named("application_name").unwrap();
+    let resets: [fn(&mut SessionSettings, SettingId); 2] =
+        [|s, id| s.set(id, None, false).unwrap(), |s, _| s.reset_all()];
+    for reset in resets {
+        session.set(work_mem, Some("8MB"), false).unwrap();
+        session.set(name, Some("mine"), false).unwrap();
+        session.end_transaction(true);
+        reset(&mut session, work_mem);
+        session.end_transaction(true);
+        assert_eq!(session.show(work_mem), "2MB");
+        assert_ne!(session.show(work_mem), before);
+    }
+    assert_eq!(session.show(name), "");
+}
