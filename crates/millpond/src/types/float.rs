@@ -1,6 +1,7 @@
 //! Floats as text: printed with the fewest digits that read back as the same value, or rounded as
 //! `extra_float_digits` wants it.
 
+use std::fmt::LowerExp;
 use std::io::Write;
 
 use super::invalid_syntax;
@@ -11,35 +12,29 @@ use crate::error::{Result, SqlError, SqlState};
 const LONGEST: usize = 32;
 
 pub(super) fn write_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
-    let digits = digits(15, extra_digits);
-    let fixed_below = digits.map_or(15, |digits| digits as i32);
-    write(
-        value.is_nan(),
-        value.is_infinite(),
-        value < 0.0,
-        fixed_below,
-        out,
-        |buffer| match digits {
-            Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
-            None => write!(buffer, "{value:e}"),
-        },
-    );
+    let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
+    write_rounded(&value, kind, digits(15, extra_digits), 15, out);
 }
 
 pub(super) fn write_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
-    let digits = digits(6, extra_digits);
-    let fixed_below = digits.map_or(6, |digits| digits as i32);
-    write(
-        value.is_nan(),
-        value.is_infinite(),
-        value < 0.0,
-        fixed_below,
-        out,
-        |buffer| match digits {
-            Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
-            None => write!(buffer, "{value:e}"),
-        },
-    );
+    let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
+    write_rounded(&value, kind, digits(6, extra_digits), 6, out);
+}
+
+/// Writes a number with so many digits, or with the fewest that read back. `kind` says whether it
+/// is no number, infinite, negative; `always` how many digits its type always holds.
+fn write_rounded(
+    value: &dyn LowerExp,
+    (nan, infinite, negative): (bool, bool, bool),
+    digits: Option<usize>,
+    always: i32,
+    out: &mut Vec<u8>,
+) {
+    let fixed_below = digits.map_or(always, |digits| digits as i32);
+    write(nan, infinite, negative, fixed_below, out, |buffer| match digits {
+        Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
+        None => write!(buffer, "{value:e}"),
+    });
 }
 
 /// How many digits to round to; `None`: to the fewest that read back as the same value.

@@ -41,7 +41,9 @@ pub(super) fn decorrelate(query: &mut Query, slots: &mut Vec<SlotKind>) -> Resul
 
 fn of_select(select: &mut Select, slots: &mut Vec<SlotKind>) -> Result<()> {
     select.from.iter_mut().try_for_each(|item| of_item(item, slots))?;
-    let Some(condition) = &select.condition else { return Ok(()) };
+    let Some(condition) = select.condition.as_ref().filter(|e| has_query(e)) else {
+        return Ok(());
+    };
     let mut list = conjuncts(Some(condition)).to_vec();
     for conjunct in &mut list {
         let inside = mem::replace(conjunct, Expr::NULL);
@@ -78,6 +80,12 @@ fn of_item(item: &mut FromItem, slots: &mut Vec<SlotKind>) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn has_query(e: &Expr) -> bool {
+    let mut found = false;
+    e.walk(&mut |part| found |= matches!(part, Expr::Subquery(_)));
+    found
 }
 
 /// A condition with the same done in the queries of EXISTS and IN.
@@ -286,9 +294,7 @@ fn with_columns(e: Expr, replace: &dyn Fn(usize) -> Expr) -> Result<Expr> {
 /// Whether an expression is the same for all rows that agree in columns of these slots. One with a
 /// query inside is taken for one that is not.
 fn is_over(e: &Expr, slots: &SlotSet) -> bool {
-    let mut has_query = false;
-    e.walk(&mut |part| has_query |= matches!(part, Expr::Subquery(_)));
-    !has_query && e.is_fixed_by(&|column| slots.contains(slot_of(column).0))
+    !has_query(e) && e.is_fixed_by(&|column| slots.contains(slot_of(column).0))
 }
 
 /// Whether an item of the subquery is a table that none of the keys finds rows of.

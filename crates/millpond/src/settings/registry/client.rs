@@ -153,7 +153,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(-15, 3, No),
         User,
         "1",
-        "Above 0, floats are written so that they read back exactly; else rounded to so many digits less.",
+        "Above 0, floats are written so that they read back exactly. Otherwise they have fewer digits.",
     ),
     reported(def(
         "client_encoding",
