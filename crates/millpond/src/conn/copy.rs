@@ -1,98 +1,48 @@
-//! COPY FROM STDIN and COPY TO STDOUT.
+//! The data of a COPY FROM STDIN, as it comes from the client.
 
-mod from;
-mod to;
-
-use millpond_engine::catalog::TableDef;
-use millpond_engine::lmgr::LockMode;
-
-use super::Connection;
-use super::statement::Step;
-use crate::copy::RowFormat;
+use super::{Connection, Executed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::undefined_column;
-use crate::parse::{Copy, CopyOptions, CopySource, ForceQuote};
-use crate::sink::{CopyFormat, RowSink};
-
-pub(super) use from::CopyIn;
+use crate::sink::RowSink;
 
 impl Connection {
-    pub(super) fn copy(&mut self, copy: &Copy, sql: &str, sink: &mut dyn RowSink) -> Result<Step> {
-        self.need_wait()?;
-        self.need_transaction()?;
-        match &copy.source {
-            CopySource::Table { name, columns } if !copy.to => {
-                self.copy_from(name, columns.as_ref(), &copy.options)
-            }
-            CopySource::Table { name, columns } => {
-                // Before the client is told that rows come.
-                let table = self.lock_named(name, LockMode::AccessShare, false)?;
-                let columns = columns_of(&table, columns.as_ref())?;
-                self.copy_out(&to::whole(table, &columns), &copy.options, sink)
-            }
-            CopySource::Query(statement) => self.copy_query(statement, sql, &copy.options, sink),
+    /// Data of a `COPY FROM STDIN`, cut anywhere.
+    pub fn copy_data(&mut self, data: &[u8]) -> Result<()> {
+        let Some(copy) = &mut self.copy else { return Err(not_copying()) };
+        copy.read(&self.session, Some(data)).map_err(|error| self.copy_failed(error))
+    }
+
+    /// The end of the data. Carries on with what follows in a simple query.
+    pub fn copy_done(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
+        let Some(copy) = &mut self.copy else { return Err(not_copying()) };
+        if let Err(error) = copy.read(&self.session, None) {
+            return Err(self.copy_failed(error));
         }
+        let Some(copy) = self.copy.take() else { return Err(not_copying()) };
+        let tag = copy.end(&mut self.session);
+        if self.script.is_none() {
+            return self.portal_ended(Some(tag), sink);
+        }
+        match self.statement_done(tag, sink)? {
+            Some(executed) => Ok(executed),
+            None => self.run_script(sink),
+        }
+    }
+
+    /// The client gives up: returns the error to send.
+    pub fn copy_fail(&mut self, reason: &str) -> SqlError {
+        let message = format!("COPY from stdin failed: {reason}");
+        self.copy_failed(SqlError::new(SqlState::QUERY_CANCELED, message))
+    }
+
+    fn copy_failed(&mut self, error: SqlError) -> SqlError {
+        let Some(copy) = self.copy.take() else { return error };
+        let error = copy.failed(&mut self.session, error);
+        self.fail();
+        self.session.activity.end();
+        error
     }
 }
 
-fn format_of(options: &CopyOptions, names: Vec<String>) -> Result<RowFormat> {
-    let flags = |list: &[String], what: &str| -> Result<Vec<bool>> {
-        let mut flags = vec![false; names.len()];
-        for name in list {
-            match names.iter().position(|known| known == name) {
-                Some(place) => flags[place] = true,
-                None => {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_COLUMN_REFERENCE,
-                        format!("{what} column \"{name}\" not referenced by COPY"),
-                    ));
-                }
-            }
-        }
-        Ok(flags)
-    };
-    Ok(RowFormat {
-        csv: options.csv,
-        delimiter: options.delimiter,
-        null: options.null.clone(),
-        header: options.header,
-        header_match: options.header_match,
-        quote: options.quote,
-        escape: options.escape,
-        force_quote: match &options.force_quote {
-            ForceQuote::None => Vec::new(),
-            ForceQuote::All => vec![true; names.len()],
-            ForceQuote::Columns(list) => flags(list, "FORCE_QUOTE")?,
-        },
-        force_not_null: flags(&options.force_not_null, "FORCE_NOT_NULL")?,
-        force_null: flags(&options.force_null, "FORCE_NULL")?,
-        columns: names,
-    })
-}
-
-/// The columns that a COPY names, or all.
-fn columns_of(table: &TableDef, names: Option<&Vec<String>>) -> Result<Vec<usize>> {
-    let Some(names) = names else { return Ok((0..table.columns.len()).collect()) };
-    let mut columns = Vec::with_capacity(names.len());
-    for name in names {
-        let column = table.column(name).ok_or_else(|| {
-            let known = table.columns.iter().map(|column| column.name.as_str());
-            let mut error = undefined_column(name, None, known);
-            error.message =
-                format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-            error
-        })?;
-        if columns.contains(&column) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
-        }
-        columns.push(column);
-    }
-    Ok(columns)
-}
-
-fn count(columns: usize) -> CopyFormat {
-    CopyFormat { columns: u16::try_from(columns).unwrap_or(u16::MAX) }
+fn not_copying() -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "there is no COPY in progress")
 }

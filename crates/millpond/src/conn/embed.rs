@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::extended::Collect;
-use super::types::Rows;
+use super::types::{Collect, Rows};
 use super::{Connection, Executed, Params};
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{ColumnDesc, CommandTag, RowSink};

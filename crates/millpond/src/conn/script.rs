@@ -3,20 +3,17 @@
 
 use std::sync::Arc;
 
-use super::compile::Known;
+use super::session::Block;
 use super::shared::Compiled;
-use super::statement::Step;
-use super::transaction::{Block, Ended};
-use super::{Connection, Executed, Params, Pending};
+use super::statement::{Item, Step};
+use super::texts::Known;
+use super::transaction::Pending;
+use super::{Connection, Executed};
 use crate::convert::{STALE, is_would_block};
-use crate::error::Result;
-use crate::expr::types::NUMERIC;
-use crate::lex::{self, LiteralKind};
+use crate::error::{Result, SqlError};
 use crate::parse::Statement;
 use crate::plan::Planned;
 use crate::sink::{CommandTag, RowSink};
-use crate::types::{FormatOptions, text};
-use crate::{SqlError, Value};
 
 /// A text in execution.
 #[derive(Debug)]
@@ -24,14 +21,6 @@ pub(super) struct Script {
     pub(super) sql: Arc<str>,
     items: Vec<Item>,
     at: usize,
-}
-
-/// One statement of a text.
-#[derive(Debug, Clone)]
-pub(super) enum Item {
-    Parsed(Arc<Statement>),
-    /// Found behind the lexer, with its literals.
-    Planned(Arc<Planned>, Params),
 }
 
 /// How the fast path went.
@@ -47,19 +36,19 @@ impl Connection {
     /// Runs a text of any number of statements, as the simple protocol does: without an explicit
     /// transaction, all of them are one.
     pub fn simple_query(&mut self, sql: &str, sink: &mut dyn RowSink) -> Result<Executed> {
-        self.script = None;
-        if let Err(error) = self.begin_statement(sql, 0) {
+        self.end_script();
+        if let Err(error) = self.session.begin_statement(sql, 0) {
             return Err(self.statement_failed(error, sink));
         }
         let items = match self.fast(sql, sink) {
             Ok(Fast::Done(executed)) => {
                 if executed == Executed::Complete {
-                    self.finish_statement(sink);
+                    self.session.finish_statement(sink);
                 }
                 return Ok(executed);
             }
             Ok(Fast::Parsed(statement)) => vec![Item::Parsed(Arc::new(statement))],
-            Ok(Fast::Miss) => match self.parse(sql) {
+            Ok(Fast::Miss) => match self.session.parse(sql) {
                 Ok(parsed) => {
                     parsed.into_iter().map(|statement| Item::Parsed(Arc::new(statement))).collect()
                 }
@@ -75,6 +64,7 @@ impl Connection {
                 other => Ok(other),
             };
         }
+        self.session.in_script = items.len() > 1;
         self.script = Some(Script { sql: sql.into(), items, at: 0 });
         self.run_script(sink)
     }
@@ -95,10 +85,10 @@ impl Connection {
     /// Carries on after [`Executed::CommitPending`].
     pub fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
         if let Some(ticket) = self.committing {
-            match self.session.finish_commit(ticket) {
+            match self.session.engine.finish_commit(ticket) {
                 Ok(()) => {
                     self.committing = None;
-                    self.ended(true);
+                    self.session.ended(true);
                 }
                 Err(error) => {
                     let error = SqlError::from(error);
@@ -107,8 +97,8 @@ impl Connection {
                     }
                     self.committing = None;
                     // Whatever has become of it, the transaction is over.
-                    self.session.abort();
-                    self.ended(false);
+                    self.session.engine.abort();
+                    self.session.ended(false);
                     return Err(self.statement_failed(error, sink));
                 }
             }
@@ -119,49 +109,20 @@ impl Connection {
         }
     }
 
-    /// Ends the transaction if that is due, and says what is due when it has ended.
-    pub(super) fn settle(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
-        let Some(pending) = self.pending else { return Ok(Executed::Complete) };
-        if pending.commit {
-            match self.commit_now() {
-                Ok(Ended::Done) => {}
-                Ok(Ended::WouldBlock) => return Ok(Executed::WouldBlock),
-                Ok(Ended::Pending(ticket)) => {
-                    self.pending = Some(Pending { commit: false, ..pending });
-                    return Ok(Executed::CommitPending(ticket));
-                }
-                Err(error) => return Err(self.statement_failed(error, sink)),
-            }
-        }
-        self.pending = None;
-        if let Some(options) = pending.chain {
-            self.hand_on_settings();
-            self.session.begin(options)?;
-            self.began = millpond_engine::types::current_timestamp();
-            self.transaction_began(Block::Explicit);
-        }
-        if let Some(tag) = pending.tag
-            && let Err(error) = sink.complete(tag)
-        {
-            return Err(self.statement_failed(error, sink));
-        }
-        Ok(if pending.suspended { Executed::Suspended } else { Executed::Complete })
-    }
-
     /// Runs what is left of the text.
     pub(super) fn run_script(&mut self, sink: &mut dyn RowSink) -> Result<Executed> {
         while let Some(script) = &self.script {
             let Some(item) = script.items.get(script.at).cloned() else { break };
-            let last = script.at + 1 == script.items.len();
             let sql = Arc::clone(&script.sql);
-            sink.formats(self.settings.format_options());
+            sink.formats(self.session.settings.format_options());
             match self.step(&item, &sql, true, sink) {
                 Ok(Step::Done(tag)) => {
-                    if let Some(executed) = self.statement_done(tag, last, sink)? {
+                    if let Some(executed) = self.statement_done(tag, sink)? {
                         return Ok(executed);
                     }
                 }
-                Ok(Step::Ended) => {
+                Ok(Step::Ended(pending)) => {
+                    self.pending = Some(pending);
                     self.advance_script();
                     match self.settle(sink)? {
                         Executed::Complete => {}
@@ -176,15 +137,22 @@ impl Connection {
                 Err(error) => return Err(self.statement_failed(error, sink)),
             }
         }
-        self.script = None;
-        self.finish_statement(sink);
+        self.end_script();
+        self.session.finish_statement(sink);
         Ok(Executed::Complete)
     }
 
-    fn advance_script(&mut self) {
-        if let Some(script) = &mut self.script {
-            script.at += 1;
-        }
+    /// Nothing is left to do of the text.
+    pub(super) fn end_script(&mut self) {
+        self.script = None;
+        self.session.in_script = false;
+    }
+
+    /// Goes on to the next statement. `true`: there is none.
+    fn advance_script(&mut self) -> bool {
+        let Some(script) = &mut self.script else { return true };
+        script.at += 1;
+        script.at >= script.items.len()
     }
 
     /// A statement of the text has ended well: the last one's implicit transaction commits before
@@ -192,11 +160,10 @@ impl Connection {
     pub(super) fn statement_done(
         &mut self,
         tag: CommandTag,
-        last: bool,
         sink: &mut dyn RowSink,
     ) -> Result<Option<Executed>> {
-        self.advance_script();
-        if self.block == Block::Implicit && last {
+        let is_last = self.advance_script();
+        if self.session.block == Block::Implicit && is_last {
             self.pending = Some(Pending::commit(Some(tag)));
             return match self.settle(sink)? {
                 Executed::Complete => Ok(None),
@@ -207,41 +174,20 @@ impl Connection {
         Ok(None)
     }
 
-    /// Whether the statement that is running is one of several of a text.
-    pub(super) fn is_part_of_script(&self) -> bool {
-        self.script.as_ref().is_some_and(|script| script.items.len() > 1)
-    }
-
-    /// Whether the statement that is running is the last of its text.
-    pub(super) fn is_last_of_script(&self) -> bool {
-        self.script.as_ref().is_some_and(|script| script.at + 1 >= script.items.len())
-    }
-
     /// Tries a text through the lexer and its cache.
     fn fast(&mut self, sql: &str, sink: &mut dyn RowSink) -> Result<Fast> {
-        if self.block == Block::Failed
-            || lex::scan(sql, &mut self.key, &mut self.literals).is_none()
-        {
+        if self.session.block == Block::Failed || !self.texts.scan(sql) {
             return Ok(Fast::Miss);
         }
-        let generation = self.session.catalog_generation();
-        let (at, text) = match self.cache.take(&self.key) {
-            Some((at, text)) if text.generation == generation => (at, text),
-            _ => {
-                let text = match self.known_or_compiled(sql, generation) {
-                    Known::Lasting(text) => text,
-                    Known::Passing(compiled) => return self.run_compiled(&compiled, sql, sink),
-                };
-                self.cache.put(text);
-                match self.cache.take(&self.key) {
-                    Some(taken) => taken,
-                    None => return Ok(Fast::Miss),
-                }
+        match self.texts.known(&self.session, sql) {
+            Known::Lasting(at, text) => {
+                let result = self.run_compiled(&text.compiled, sql, sink);
+                self.texts.put_back(at, text);
+                result
             }
-        };
-        let result = self.run_compiled(&text.compiled, sql, sink);
-        self.cache.put_back(at, text);
-        result
+            Known::Passing(compiled) => self.run_compiled(&compiled, sql, sink),
+            Known::Nothing => Ok(Fast::Miss),
+        }
     }
 
     /// Runs what the text was compiled to, unless that takes the whole of `simple_query`.
@@ -267,12 +213,12 @@ impl Connection {
         sql: &str,
         sink: &mut dyn RowSink,
     ) -> Result<Fast> {
-        let params = self.literal_values(sql)?;
-        self.need_transaction()?;
-        match self.run_planned(planned, &params, true, sink) {
+        let params = self.texts.literal_values(sql)?;
+        self.session.need_transaction()?;
+        match self.session.run_planned(planned, &params, true, sink) {
             Ok(rows) => {
                 let tag = CommandTag::counted(planned.verb(), rows);
-                if self.block != Block::Implicit {
+                if self.session.block != Block::Implicit {
                     sink.complete(tag)?;
                     return Ok(Fast::Done(Executed::Complete));
                 }
@@ -295,27 +241,5 @@ impl Connection {
                 Err(error)
             }
         }
-    }
-
-    /// The lifted literals as values.
-    fn literal_values(&self, sql: &str) -> Result<Params> {
-        let mut values = Params::with_capacity(self.literals.len());
-        for literal in &self.literals {
-            values.push(match literal.kind {
-                LiteralKind::Int4(int) => Value::Int4(int),
-                LiteralKind::Int8(int) => Value::Int8(int),
-                LiteralKind::Numeric => {
-                    text::parse(NUMERIC, literal.text(sql), &FormatOptions::default())?
-                }
-                LiteralKind::String(false) => Value::Text(literal.text(sql).to_owned()),
-                LiteralKind::String(true) => Value::Text(literal.text(sql).replace("''", "'")),
-            });
-        }
-        Ok(values)
-    }
-
-    /// Forgets plans (DISCARD).
-    pub(super) fn forget_plans(&mut self) {
-        self.cache.clear();
     }
 }

@@ -1,28 +1,14 @@
-//! The transaction block of a connection, as PostgreSQL keeps it.
-
-use std::sync::Arc;
+//! The transaction block of a session, as PostgreSQL keeps it.
 
 use millpond_engine::session::{Commit, CommitTicket, TransactionOptions};
 use millpond_engine::transam::Isolation;
+use millpond_engine::types::current_timestamp;
 
-use super::{Connection, TransactionStatus};
+use super::session::{Block, SqlSession};
 use crate::convert::is_would_block;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{IsolationLevel, TransactionModes};
 use crate::sink::{CommandTag, RowSink};
-
-/// Where the connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Block {
-    /// No transaction.
-    Idle,
-    /// The transaction of one statement, or of one text, or of one batch.
-    Implicit,
-    /// After BEGIN.
-    Explicit,
-    /// After BEGIN and an error; the engine's transaction has been rolled back already.
-    Failed,
-}
 
 /// How ending a transaction went.
 pub(super) enum Ended {
@@ -31,7 +17,7 @@ pub(super) enum Ended {
     WouldBlock,
 }
 
-fn isolation(level: IsolationLevel) -> Result<Isolation> {
+pub(super) fn isolation(level: IsolationLevel) -> Result<Isolation> {
     match level {
         IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => {
             Ok(Isolation::ReadCommitted)
@@ -39,6 +25,25 @@ fn isolation(level: IsolationLevel) -> Result<Isolation> {
         IsolationLevel::RepeatableRead => Ok(Isolation::RepeatableRead),
         IsolationLevel::Serializable => Err(SqlError::unsupported("isolation level SERIALIZABLE")
             .hint("REPEATABLE READ is the strictest level that there is.")),
+    }
+}
+
+/// What is due when a transaction has ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    /// Nothing has been tried yet, or it would have blocked: commit when resumed.
+    pub(super) commit: bool,
+    pub(super) tag: Option<CommandTag>,
+    /// The portal has more rows: the transaction's end is not its own.
+    pub(super) suspended: bool,
+    /// COMMIT AND CHAIN.
+    pub(super) chain: Option<TransactionOptions>,
+}
+
+impl Pending {
+    /// The commit of an implicit transaction, and the tag that is due then.
+    pub(super) fn commit(tag: Option<CommandTag>) -> Self {
+        Pending { commit: true, tag, suspended: false, chain: None }
     }
 }
 
@@ -51,17 +56,7 @@ fn level_named(name: &str) -> IsolationLevel {
     }
 }
 
-impl Connection {
-    /// Idle, in a transaction, or in a failed one. A pipeline whose `sync` is yet to come is in a
-    /// transaction, as in PostgreSQL.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        match self.block {
-            Block::Idle => TransactionStatus::Idle,
-            Block::Implicit | Block::Explicit => TransactionStatus::InTransaction,
-            Block::Failed => TransactionStatus::Failed,
-        }
-    }
-
+impl SqlSession {
     fn options(&self, modes: TransactionModes) -> Result<TransactionOptions> {
         let level = match modes.isolation {
             Some(level) => level,
@@ -79,30 +74,25 @@ impl Connection {
     pub(super) fn start(&mut self, modes: TransactionModes, block: Block) -> Result<()> {
         let options = self.options(modes)?;
         self.hand_on_settings();
-        self.session.begin(options)?;
+        self.engine.begin(options)?;
         self.transaction_began(block);
         Ok(())
     }
 
-    /// The engine's transaction has begun, with the statement that needs it.
-    pub(super) fn transaction_began(&mut self, block: Block) {
-        self.now = self.began;
-        self.session.proc().show_transaction(self.now);
-        self.block = block;
+    /// Starts the transaction of COMMIT AND CHAIN.
+    pub(super) fn chain(&mut self, options: TransactionOptions) -> Result<()> {
+        self.hand_on_settings();
+        self.engine.begin(options)?;
+        self.activity.began = current_timestamp();
+        self.transaction_began(Block::Explicit);
+        Ok(())
     }
 
-    /// Tells the engine's session what it has to know of the settings, unless it does already: most
-    /// transactions change none.
-    pub(super) fn hand_on_settings(&mut self) {
-        if self.settings.take_news() {
-            self.session.locks().set_timeout(self.settings.lock_timeout());
-            self.session.locks().set_deadlock_timeout(self.settings.deadlock_timeout());
-            self.session.locks().set_log_waits(self.settings.bool("log_lock_waits"));
-            self.session.set_bulk_access(self.settings.bulk_access());
-            self.session.temp_space().set_limit_kb(self.settings.temp_file_limit_kb());
-            let (work_mem, hash_multiplier) = self.settings.work_mem();
-            self.resources.memory.set_work(work_mem, hash_multiplier);
-        }
+    /// The engine's transaction has begun, with the statement that needs it.
+    fn transaction_began(&mut self, block: Block) {
+        self.now = self.activity.began;
+        self.engine.proc().show_transaction(self.now);
+        self.block = block;
     }
 
     /// Makes sure that there is a transaction for a statement.
@@ -137,9 +127,51 @@ impl Connection {
         Ok(CommandTag::plain(if start { "START TRANSACTION" } else { "BEGIN" }))
     }
 
+    /// COMMIT: what is due, which comes once the engine has committed.
+    pub(super) fn commit_statement(
+        &mut self,
+        chain: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Pending> {
+        let chain_options = chain.then_some(self.engine.options());
+        let (commit, tag, chain) = match self.block {
+            Block::Failed => {
+                self.ended(false);
+                (false, CommandTag::failed_commit(), chain_options)
+            }
+            Block::Explicit => (true, CommandTag::plain("COMMIT"), chain_options),
+            Block::Idle | Block::Implicit => {
+                no_transaction(chain, "COMMIT", sink)?;
+                (self.block == Block::Implicit, CommandTag::plain("COMMIT"), None)
+            }
+        };
+        Ok(Pending { commit, tag: Some(tag), suspended: false, chain })
+    }
+
+    /// ROLLBACK: what is due now that it is done.
+    pub(super) fn rollback_statement(
+        &mut self,
+        chain: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<Pending> {
+        let chain_options = chain.then_some(self.engine.options());
+        match self.block {
+            Block::Failed => self.ended(false),
+            Block::Explicit => self.rollback_now(),
+            Block::Idle | Block::Implicit => {
+                no_transaction(chain, "ROLLBACK", sink)?;
+                if self.block == Block::Implicit {
+                    self.rollback_now();
+                }
+            }
+        }
+        let tag = Some(CommandTag::plain("ROLLBACK"));
+        Ok(Pending { commit: false, tag, suspended: false, chain: chain_options })
+    }
+
     /// Changes the running transaction's modes.
-    fn set_modes(&mut self, modes: TransactionModes) -> Result<()> {
-        let mut options = self.session.options();
+    pub(super) fn set_modes(&mut self, modes: TransactionModes) -> Result<()> {
+        let mut options = self.engine.options();
         if let Some(level) = modes.isolation {
             let asked = isolation(level)?;
             if asked != options.isolation && self.statements_run > 0 {
@@ -159,63 +191,28 @@ impl Connection {
             }
             options.read_only = read_only;
         }
-        self.session.set_options(options);
+        self.engine.set_options(options);
         Ok(())
-    }
-
-    pub(super) fn set_transaction(
-        &mut self,
-        modes: TransactionModes,
-        for_session: bool,
-        sink: &mut dyn RowSink,
-    ) -> Result<CommandTag> {
-        if for_session {
-            if let Some(level) = modes.isolation {
-                isolation(level)?;
-                let word = match level {
-                    IsolationLevel::ReadUncommitted => "read uncommitted",
-                    IsolationLevel::ReadCommitted => "read committed",
-                    IsolationLevel::RepeatableRead => "repeatable read",
-                    IsolationLevel::Serializable => "serializable",
-                };
-                self.set_setting("default_transaction_isolation", Some(word), false)?;
-            }
-            if let Some(read_only) = modes.read_only {
-                let word = if read_only { "on" } else { "off" };
-                self.set_setting("default_transaction_read_only", Some(word), false)?;
-            }
-        } else if self.block == Block::Explicit {
-            self.set_modes(modes)?;
-        } else {
-            sink.notice(&SqlError::warning(
-                SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION can only be used in transaction blocks",
-            ));
-        }
-        Ok(CommandTag::plain("SET"))
     }
 
     /// Commits the engine's transaction; the block is idle afterwards, or as it was when it would
     /// block.
     pub(super) fn commit_now(&mut self) -> Result<Ended> {
         let asynchronous = !self.settings.synchronous_commit();
-        self.session.set_commit_wait(asynchronous, self.settings.commit_delay());
-        match self.session.commit() {
+        self.engine.set_commit_wait(asynchronous, self.settings.commit_delay());
+        match self.engine.commit() {
             Ok(Commit::Done) => {
                 self.ended(true);
                 Ok(Ended::Done)
             }
-            Ok(Commit::Pending(ticket)) => {
-                self.committing = Some(ticket);
-                Ok(Ended::Pending(ticket))
-            }
+            Ok(Commit::Pending(ticket)) => Ok(Ended::Pending(ticket)),
             Err(error) => {
                 let error = SqlError::from(error);
                 if is_would_block(&error) {
                     return Ok(Ended::WouldBlock);
                 }
                 // The engine has rolled back.
-                self.session.abort();
+                self.engine.abort();
                 self.ended(false);
                 Err(error)
             }
@@ -232,8 +229,8 @@ impl Connection {
 
     /// Rolls back; never fails.
     pub(super) fn rollback_now(&mut self) {
-        if self.session.in_transaction() {
-            self.session.abort();
+        if self.engine.in_transaction() {
+            self.engine.abort();
         }
         self.ended(false);
     }
@@ -242,14 +239,14 @@ impl Connection {
     pub(super) fn transaction_failed(&mut self) {
         match self.block {
             Block::Idle => {
-                if self.session.in_transaction() {
-                    self.session.abort();
+                if self.engine.in_transaction() {
+                    self.engine.abort();
                 }
                 self.settings.end_transaction(false);
             }
             Block::Implicit => self.rollback_now(),
             Block::Explicit => {
-                self.session.abort();
+                self.engine.abort();
                 self.settings.end_transaction(false);
                 self.block = Block::Failed;
             }
@@ -259,7 +256,7 @@ impl Connection {
 
     /// Refuses changes in a READ ONLY transaction.
     pub(super) fn check_writable(&self, what: &str) -> Result<()> {
-        if self.session.options().read_only {
+        if self.engine.options().read_only {
             return Err(SqlError::new(
                 SqlState::READ_ONLY_SQL_TRANSACTION,
                 format!("cannot execute {what} in a read-only transaction"),
@@ -285,7 +282,7 @@ impl Connection {
     pub(super) fn show_transaction(&self, name: &str) -> Option<String> {
         let options = match self.block {
             Block::Idle | Block::Failed => self.options(TransactionModes::default()).ok()?,
-            _ => self.session.options(),
+            _ => self.engine.options(),
         };
         match name {
             "transaction_isolation" => Some(
@@ -301,11 +298,6 @@ impl Connection {
             _ => None,
         }
     }
-
-    /// The catalog that statements see.
-    pub(super) fn catalog(&self) -> Arc<millpond_engine::catalog::CatalogState> {
-        self.session.catalog()
-    }
 }
 
 pub(super) fn in_failed_transaction() -> SqlError {
@@ -313,4 +305,18 @@ pub(super) fn in_failed_transaction() -> SqlError {
         SqlState::IN_FAILED_SQL_TRANSACTION,
         "current transaction is aborted, commands ignored until end of transaction block",
     )
+}
+
+fn no_transaction(chain: bool, what: &str, sink: &mut dyn RowSink) -> Result<()> {
+    if chain {
+        return Err(SqlError::new(
+            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+            format!("{what} AND CHAIN can only be used in transaction blocks"),
+        ));
+    }
+    sink.notice(&SqlError::warning(
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        "there is no transaction in progress",
+    ));
+    Ok(())
 }

@@ -1,12 +1,14 @@
 //! What a connection hands out and answers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use millpond_engine::session::CommitTicket;
 use smallvec::SmallVec;
 
-use crate::sink::{ColumnDesc, CopyFormat};
-use crate::{DataType, Value};
+use crate::error::Result;
+use crate::sink::{ColumnDesc, CommandTag, CopyFormat, RowSink};
+use crate::{DataType, Datum, Value};
 
 /// The values of a statement's parameters.
 pub type Params = SmallVec<[Value; 4]>;
@@ -88,4 +90,29 @@ pub struct Description {
     pub params: Arc<[DataType]>,
     /// Its columns, if it returns rows.
     pub columns: Option<Arc<[ColumnDesc]>>,
+}
+
+/// Keeps rows.
+#[derive(Debug, Default)]
+pub(super) struct Collect {
+    pub(super) rows: VecDeque<Vec<Value>>,
+}
+
+impl RowSink for Collect {
+    fn columns(&mut self, _columns: &[ColumnDesc]) -> Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
+        self.rows.push_back(row.iter().map(Datum::to_value).collect());
+        Ok(())
+    }
+
+    fn complete(&mut self, _tag: CommandTag) -> Result<()> {
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        self.rows.clear();
+    }
 }

@@ -1,21 +1,23 @@
-//! Prepared statements: what they are, how they are made and kept; and portals.
+//! Prepared statements: what they are, how they are made and kept.
 
+mod named;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Connection;
-use super::in_use::Reads;
+use super::session::{Block, SqlSession};
 use super::shared::{Compiled, Text, prepared_key};
-use super::transaction::{Block, in_failed_transaction};
-use super::types::{Description, Params};
-use crate::convert::is_would_block;
+use super::transaction::in_failed_transaction;
+use super::types::Description;
+use super::utility::explain::explain_columns;
+use super::utility::variables::show_columns;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::ParamTypes;
-use crate::memory::Rows;
 use crate::parse::Statement;
 use crate::plan::Planned;
-use crate::sink::{ColumnDesc, CommandTag};
+use crate::sink::ColumnDesc;
 use crate::{DataType, Wait};
 
 /// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`,
@@ -73,36 +75,6 @@ impl Prepared {
     }
 }
 
-/// A prepared statement with its parameters, ready to run or in the middle of it.
-#[derive(Debug)]
-pub struct Portal {
-    pub(super) prepared: Arc<Prepared>,
-    pub(super) params: Params,
-    pub(super) state: PortalState,
-    /// What it reads, once it has been executed.
-    pub(super) reads: Option<Reads>,
-}
-
-#[derive(Debug)]
-pub(super) enum PortalState {
-    Ready,
-    /// It has begun, and is to be repeated where it may wait.
-    Blocked,
-    /// Rows that have been computed but not been asked for yet.
-    Holding {
-        rows: Rows,
-        tag: CommandTag,
-    },
-    Done,
-}
-
-impl Portal {
-    /// The statement.
-    pub fn prepared(&self) -> &Arc<Prepared> {
-        &self.prepared
-    }
-}
-
 /// A text that was prepared, and is the same statement as long as no definition changes.
 #[derive(Debug)]
 pub(super) struct Recent {
@@ -111,57 +83,41 @@ pub(super) struct Recent {
     prepared: Arc<Prepared>,
 }
 
-impl Connection {
-    /// Prepares one statement, however long planning it takes. Parameters whose type is not given
-    /// get it from where they stand.
-    pub fn prepare(
-        &mut self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Arc<Prepared>> {
-        self.prepare_within(Wait::Allowed, sql, param_types).inspect_err(|_| self.fail())
-    }
+/// The prepared statements of a connection: those that PREPARE named, and texts that were prepared
+/// lately by the extended protocol.
+#[derive(Debug, Default)]
+pub(super) struct PreparedStatements {
+    named: HashMap<String, Arc<Prepared>>,
+    recent: HashMap<Box<str>, Recent>,
+    /// Counts statements, to tell them apart.
+    count: u32,
+}
 
-    /// The same for a server's event loop: `None` where the connection must not wait and the query
-    /// engine would have to plan. Then nothing has happened; call it again where waiting is
-    /// allowed.
-    pub fn try_prepare(
+impl PreparedStatements {
+    /// Prepares one statement, taking the time that `wait` allows.
+    pub(super) fn prepare(
         &mut self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Option<Arc<Prepared>>> {
-        match self.prepare_within(self.wait, sql, param_types) {
-            Ok(prepared) => Ok(Some(prepared)),
-            Err(error) if is_would_block(&error) => Ok(None),
-            Err(error) => {
-                self.fail();
-                Err(error)
-            }
-        }
-    }
-
-    pub(super) fn prepare_within(
-        &mut self,
+        session: &SqlSession,
         wait: Wait,
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
-        let generation = self.session.catalog_generation();
-        if self.block != Block::Failed
+        let generation = session.engine.catalog_generation();
+        if session.block != Block::Failed
             && let Some(recent) = self.recent.get(sql)
             && recent.generation == generation
             && recent.param_types == param_types
         {
             return Ok(Arc::clone(&recent.prepared));
         }
-        let known = self.known_plan(sql, param_types, generation);
+        let known = known_plan(session, sql, param_types, generation);
         let mut prepared = match known {
             Some(planned) => Prepared::of_plan(planned, sql),
-            None => self.prepare_anew(wait, sql, param_types)?,
+            None => self.prepare_anew(session, wait, sql, param_types)?,
         };
-        self.prepared_count = self.prepared_count.wrapping_add(1);
-        let process = u64::from(self.process_id.cast_unsigned());
-        prepared.number = (process << 32) | u64::from(self.prepared_count);
+        self.count = self.count.wrapping_add(1);
+        let process = u64::from(session.process_id().cast_unsigned());
+        prepared.number = (process << 32) | u64::from(self.count);
         let prepared = Arc::new(prepared);
         if let Body::Planned(_) = prepared.body
             && sql.len() <= RECENT_TEXT_BYTES
@@ -176,36 +132,14 @@ impl Connection {
         Ok(prepared)
     }
 
-    /// The plan with which another connection has prepared the same statement.
-    fn known_plan(
-        &self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-        generation: u64,
-    ) -> Option<Arc<Planned>> {
-        if self.block == Block::Failed || !self.session.sees_the_latest_catalog() {
-            return None;
-        }
-        let key = prepared_key(sql, param_types);
-        self.database.plans().get(&key, generation)?.compiled.plan().cloned()
-    }
-
-    /// Lets other connections have a plan.
-    fn share_plan(&self, sql: &str, param_types: &[Option<DataType>], planned: &Arc<Planned>) {
-        if sql.len() <= RECENT_TEXT_BYTES && self.session.sees_the_latest_catalog() {
-            let key = prepared_key(sql, param_types);
-            let text = Text::new(&key, Compiled::Plan(Arc::clone(planned)), planned.generation);
-            self.database.plans().put(&text);
-        }
-    }
-
     fn prepare_anew(
         &self,
+        session: &SqlSession,
         wait: Wait,
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
-        let mut parsed = self.parse(sql)?;
+        let mut parsed = session.parse(sql)?;
         if parsed.len() > 1 {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -213,7 +147,7 @@ impl Connection {
             ));
         }
         let statement = parsed.pop();
-        if self.block == Block::Failed
+        if session.block == Block::Failed
             && !matches!(statement, Some(Statement::Commit { .. } | Statement::Rollback { .. }))
         {
             return Err(in_failed_transaction());
@@ -223,11 +157,12 @@ impl Connection {
             let (sql, body) = (sql.to_owned(), Body::Empty);
             return Ok(Prepared { description, sql, number: 0, body });
         };
-        self.prepare_statement(wait, statement, sql, param_types)
+        self.prepare_statement(session, wait, statement, sql, param_types)
     }
 
     fn prepare_statement(
         &self,
+        session: &SqlSession,
         wait: Wait,
         statement: Statement,
         sql: &str,
@@ -239,8 +174,8 @@ impl Connection {
         | Statement::Delete(_) = &statement
         {
             let types = ParamTypes::Declared(param_types.to_vec());
-            let planned = Arc::new(self.plan_within(wait, &statement, sql, types)?);
-            self.share_plan(sql, param_types, &planned);
+            let planned = Arc::new(session.plan_within(wait, &statement, sql, types)?);
+            share_plan(session, sql, param_types, &planned);
             return Ok(Prepared::of_plan(planned, sql));
         }
         let columns = self.utility_columns(&statement)?;
@@ -252,14 +187,53 @@ impl Connection {
     /// The columns that a statement without a plan returns.
     fn utility_columns(&self, statement: &Statement) -> Result<Option<Arc<[ColumnDesc]>>> {
         Ok(match statement {
-            Statement::Show(which) => Some(self.show_columns(which)?.into()),
-            Statement::Explain { .. } => {
-                Some([ColumnDesc::computed("QUERY PLAN", DataType::Text)].into())
-            }
-            Statement::Execute { name, .. } => {
-                self.find_prepared(name)?.description.columns.clone()
-            }
+            Statement::Show(which) => Some(show_columns(which)?.into()),
+            Statement::Explain { .. } => Some(explain_columns().into()),
+            Statement::Execute { name, .. } => self.find(name)?.description.columns.clone(),
             _ => None,
         })
+    }
+
+    /// The statement that PREPARE gave that name.
+    fn find(&self, name: &str) -> Result<&Arc<Prepared>> {
+        self.named.get(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SQL_STATEMENT_NAME,
+                format!("prepared statement \"{name}\" does not exist"),
+            )
+        })
+    }
+
+    /// Forgets what PREPARE has named.
+    pub(super) fn clear_named(&mut self) {
+        self.named.clear();
+    }
+}
+
+/// The plan with which another connection has prepared the same statement.
+fn known_plan(
+    session: &SqlSession,
+    sql: &str,
+    param_types: &[Option<DataType>],
+    generation: u64,
+) -> Option<Arc<Planned>> {
+    if session.block == Block::Failed || !session.engine.sees_the_latest_catalog() {
+        return None;
+    }
+    let key = prepared_key(sql, param_types);
+    session.database.plans().get(&key, generation)?.compiled.plan().cloned()
+}
+
+/// Lets other connections have a plan.
+fn share_plan(
+    session: &SqlSession,
+    sql: &str,
+    param_types: &[Option<DataType>],
+    planned: &Arc<Planned>,
+) {
+    if sql.len() <= RECENT_TEXT_BYTES && session.engine.sees_the_latest_catalog() {
+        let key = prepared_key(sql, param_types);
+        let text = Text::new(&key, Compiled::Plan(Arc::clone(planned)), planned.generation);
+        session.database.plans().put(&text);
     }
 }

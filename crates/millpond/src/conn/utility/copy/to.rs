@@ -5,8 +5,7 @@ use std::sync::Arc;
 use millpond_engine::catalog::TableDef;
 
 use super::{count, format_of};
-use crate::conn::Connection;
-use crate::conn::statement::Step;
+use crate::conn::session::SqlSession;
 use crate::copy::RowWriter;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -46,47 +45,45 @@ pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
     }
 }
 
-impl Connection {
-    pub(super) fn copy_query(
-        &mut self,
-        statement: &Statement,
-        sql: &str,
-        options: &CopyOptions,
-        sink: &mut dyn RowSink,
-    ) -> Result<Step> {
-        let mut tries = 0;
-        loop {
-            let planned = self.plan(statement, sql, ParamTypes::None)?;
-            if planned.columns.is_none() {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "COPY query must have a RETURNING clause",
-                ));
-            }
-            match self.copy_out(&planned, options, sink) {
-                Err(error) if self.plans_again(&error, &mut tries)? => {}
-                other => return other,
-            }
+pub(super) fn copy_query(
+    session: &mut SqlSession,
+    statement: &Statement,
+    sql: &str,
+    options: &CopyOptions,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    let mut tries = 0;
+    loop {
+        let planned = session.plan(statement, sql, ParamTypes::None)?;
+        if planned.columns.is_none() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "COPY query must have a RETURNING clause",
+            ));
+        }
+        match copy_out(session, &planned, options, sink) {
+            Err(error) if session.plans_again(&error, &mut tries)? => {}
+            other => return other,
         }
     }
+}
 
-    pub(super) fn copy_out(
-        &mut self,
-        planned: &Planned,
-        options: &CopyOptions,
-        sink: &mut dyn RowSink,
-    ) -> Result<Step> {
-        let columns: &[ColumnDesc] = planned.columns.as_deref().unwrap_or(&[]);
-        let names = columns.iter().map(|column| column.name.clone()).collect();
-        let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
-        let writer = RowWriter::new(format_of(options, names)?);
-        let options = self.format_options();
-        let mut out = CopySink { sink, writer, types, options, line: Vec::new(), begun: false };
-        let rows = self.run_planned(planned, &[], false, &mut out)?;
-        out.begin()?;
-        out.sink.copy_done()?;
-        Ok(Step::Done(CommandTag::counted("COPY", rows)))
-    }
+pub(super) fn copy_out(
+    session: &mut SqlSession,
+    planned: &Planned,
+    options: &CopyOptions,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    let columns: &[ColumnDesc] = planned.columns.as_deref().unwrap_or(&[]);
+    let names = columns.iter().map(|column| column.name.clone()).collect();
+    let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
+    let writer = RowWriter::new(format_of(options, names)?);
+    let options = *session.settings.format_options();
+    let mut out = CopySink { sink, writer, types, options, line: Vec::new(), begun: false };
+    let rows = session.run_planned(planned, &[], false, &mut out)?;
+    out.begin()?;
+    out.sink.copy_done()?;
+    Ok(CommandTag::counted("COPY", rows))
 }
 
 /// Writes rows as lines.

@@ -4,20 +4,26 @@ use std::sync::Arc;
 
 use millpond_syntax::tree;
 
-use super::prepared::{Body, Portal, PortalState, Prepared};
-use super::statement::Step;
-use super::{Connection, Params};
+use super::{Body, PreparedStatements};
+use crate::conn::portal::Portal;
+use crate::conn::session::SqlSession;
+use crate::conn::types::Params;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
 use crate::expr::{Env, Row};
 use crate::parse::{Prepare, Source, Which, data_type};
 use crate::sink::{CommandTag, RowSink};
 
-impl Connection {
+impl PreparedStatements {
     /// PREPARE.
-    pub(super) fn prepare_named(&mut self, prepare: &Prepare, sql: &str) -> Result<CommandTag> {
+    pub(in crate::conn) fn prepare_named(
+        &mut self,
+        session: &SqlSession,
+        prepare: &Prepare,
+        sql: &str,
+    ) -> Result<CommandTag> {
         let Prepare { name, types, location, length } = prepare;
-        if self.prepared.contains_key(name) {
+        if self.named.contains_key(name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
@@ -30,26 +36,27 @@ impl Connection {
         });
         let types = types.collect::<Result<Vec<_>>>()?;
         let text = source.piece(*location, *length);
-        let prepared = self.prepare_within(self.wait, text, &types).map_err(|mut error| {
+        let prepared = self.prepare(session, session.wait, text, &types).map_err(|mut error| {
             // The place is one of the piece.
             let before = source.position(*location) - 1;
             error.position = error.position.map(|position| before + position);
             error
         })?;
-        self.prepared.insert(name.clone(), prepared);
+        self.named.insert(name.clone(), prepared);
         Ok(CommandTag::plain("PREPARE"))
     }
 
     /// EXECUTE.
-    pub(super) fn execute_named(
-        &mut self,
+    pub(in crate::conn) fn execute_named(
+        &self,
+        session: &mut SqlSession,
         name: &str,
         args: &[tree::Expr],
         sql: &str,
         columns: bool,
         sink: &mut dyn RowSink,
-    ) -> Result<Step> {
-        let prepared = Arc::clone(self.find_prepared(name)?);
+    ) -> Result<CommandTag> {
+        let prepared = Arc::clone(self.find(name)?);
         if args.len() != prepared.params().len() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -64,7 +71,7 @@ impl Connection {
         let mut params = Params::new();
         {
             let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
-            let facts = self.facts();
+            let facts = session.facts();
             let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
             for (arg, ty) in args.iter().zip(prepared.params()) {
                 let expr = binder.bind_as(arg, *ty, Coercion::Assignment, &NoColumns)?;
@@ -78,40 +85,25 @@ impl Connection {
                     _ => Ok(()),
                 };
                 described?;
-                let mut portal = Portal {
-                    prepared: Arc::clone(&prepared),
-                    params,
-                    state: PortalState::Ready,
-                    reads: None,
-                };
-                self.execute_planned(&prepared, slot, &mut portal, 0, sink)
+                let mut portal = Portal::new(Arc::clone(&prepared), params);
+                portal.run(session, &prepared, slot, 0, sink)
             }
             _ => Err(SqlError::unsupported("EXECUTE of such a statement")),
         }
     }
 
     /// DEALLOCATE.
-    pub(super) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
+    pub(in crate::conn) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
         match which {
             Which::All => {
-                self.prepared.clear();
+                self.clear_named();
                 Ok(CommandTag::plain("DEALLOCATE ALL"))
             }
             Which::Named(name) => {
-                self.find_prepared(name)?;
-                self.prepared.remove(name);
+                self.find(name)?;
+                self.named.remove(name);
                 Ok(CommandTag::plain("DEALLOCATE"))
             }
         }
-    }
-
-    /// The statement that PREPARE gave that name.
-    pub(super) fn find_prepared(&self, name: &str) -> Result<&Arc<Prepared>> {
-        self.prepared.get(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_SQL_STATEMENT_NAME,
-                format!("prepared statement \"{name}\" does not exist"),
-            )
-        })
     }
 }

@@ -1,0 +1,135 @@
+//! Planning statements, and running plans in the session's transaction.
+
+use super::session::SqlSession;
+use crate::convert::STALE;
+use crate::error::{Result, SqlError};
+use crate::expr::bind::ParamTypes;
+use crate::parse::{Source, Statement};
+use crate::plan::{Planned, Planner, UsableIndexes};
+use crate::sink::{CommandTag, RowSink};
+use crate::{Value, Wait};
+
+/// Plans that one execution of a statement makes: more would be a fault here, not a busy maker of
+/// definitions.
+const MOST_PLANS: u32 = 10_000;
+
+impl SqlSession {
+    /// Plans a statement for the catalog as it is now. Where the query engine has to, "would block"
+    /// if the session must not wait.
+    pub(super) fn plan(
+        &self,
+        statement: &Statement,
+        sql: &str,
+        params: ParamTypes<'_>,
+    ) -> Result<Planned> {
+        self.plan_within(self.wait, statement, sql, params)
+    }
+
+    /// The same, taking the time that `wait` allows.
+    pub(super) fn plan_within(
+        &self,
+        wait: Wait,
+        statement: &Statement,
+        sql: &str,
+        params: ParamTypes<'_>,
+    ) -> Result<Planned> {
+        let indexes = UsableIndexes::new(&self.engine);
+        self.plan_with(wait, &indexes, statement, sql, params)
+    }
+
+    /// The same, telling `indexes` which indexes it has passed over.
+    pub(super) fn plan_with(
+        &self,
+        wait: Wait,
+        indexes: &UsableIndexes<'_>,
+        statement: &Statement,
+        sql: &str,
+        params: ParamTypes<'_>,
+    ) -> Result<Planned> {
+        let catalog = self.catalog();
+        let planner = Planner {
+            catalog: &catalog,
+            source: Source::new(sql),
+            external: self.database.query_engine(),
+            zone: self.settings.format_options().zone,
+            wait,
+            indexes,
+        };
+        planner.plan(statement, params)
+    }
+
+    /// Plans and runs; when the definition changes in between, again.
+    pub(super) fn plan_and_run(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        let mut tries = 0;
+        loop {
+            let planned = self.plan(statement, sql, ParamTypes::None)?;
+            match self.planned(&planned, &[], columns, sink) {
+                Err(error) if self.plans_again(&error, &mut tries)? => sink.discard(),
+                other => return other,
+            }
+        }
+    }
+
+    /// Runs a planned statement in the transaction. `columns`: the sink wants to know the columns.
+    pub(super) fn planned(
+        &mut self,
+        planned: &Planned,
+        params: &[Value],
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        self.need_transaction()?;
+        let rows = self.run_planned(planned, params, columns, sink)?;
+        Ok(CommandTag::counted(planned.verb(), rows))
+    }
+
+    /// Runs a plan under a snapshot of its own.
+    pub(super) fn run_planned(
+        &mut self,
+        planned: &Planned,
+        params: &[Value],
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        if let Some(what) = planned.writes() {
+            self.check_writable(what)?;
+        }
+        self.engine.start_statement()?;
+        let result = self.with_exec(|exec| {
+            let described = match &planned.columns {
+                Some(found) if columns => sink.columns(found),
+                _ => Ok(()),
+            };
+            described.and_then(|()| exec.run(planned, params, sink))
+        });
+        self.engine.end_statement();
+        for notice in self.notices.take() {
+            sink.notice(&notice);
+        }
+        if self.settings.has_calls() {
+            self.set_as_called(result.is_ok())?;
+        }
+        if result.is_ok() {
+            self.statements_run = self.statements_run.saturating_add(1);
+        }
+        result
+    }
+
+    /// Whether an error only asks for another plan, because the definitions have changed while the
+    /// statement waited for its tables. However often that happens, the statement goes on, unless
+    /// it has been told to stop.
+    pub(super) fn plans_again(&self, error: &SqlError, tries: &mut u32) -> Result<bool> {
+        if error.sqlstate != STALE || *tries == MOST_PLANS {
+            return Ok(false);
+        }
+        *tries += 1;
+        self.engine.check_cancel()?;
+        Ok(true)
+    }
+}

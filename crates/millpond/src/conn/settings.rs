@@ -1,0 +1,68 @@
+//! Values of settings as statements set them.
+
+use super::session::{Block, SqlSession};
+use crate::error::{Result, SqlError};
+use crate::settings::SettingId;
+
+impl SqlSession {
+    /// Sets a setting, or with no value resets it. With `local` it lasts for the transaction.
+    pub(super) fn set_setting(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<()> {
+        if name.contains('.') && SettingId::find(name).is_none() {
+            return Err(SqlError::unsupported("a setting of an extension"));
+        }
+        let id = SettingId::named(name)?;
+        match id.definition().name {
+            "transaction_isolation" | "transaction_read_only" => {
+                return Err(
+                    SqlError::unsupported(format!("SET {name}")).hint("Use SET TRANSACTION.")
+                );
+            }
+            "shared_buffers" => return self.resize_buffers(id, value, local),
+            "default_transaction_isolation" if value == Some("serializable") => {
+                return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
+            }
+            _ => {}
+        }
+        self.settings.set(id, value, local)?;
+        self.settings_changed();
+        Ok(())
+    }
+
+    /// Settings have been changed. Where no transaction will say whether they last, they do.
+    pub(super) fn settings_changed(&mut self) {
+        if self.block == Block::Idle {
+            self.settings.end_transaction(true);
+        }
+        self.hand_on_settings();
+    }
+
+    /// Takes over the settings that a statement's functions have set, unless the statement failed.
+    #[cold]
+    pub(super) fn set_as_called(&mut self, succeeded: bool) -> Result<()> {
+        for call in self.settings.take_calls() {
+            if succeeded {
+                self.set_setting(call.id.definition().name, call.text.as_deref(), call.local)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the size of the buffer pool, at once and for everybody.
+    fn resize_buffers(&mut self, id: SettingId, value: Option<&str>, local: bool) -> Result<()> {
+        if local {
+            return Err(SqlError::unsupported("SET LOCAL shared_buffers"));
+        }
+        self.check_alone("SET shared_buffers")?;
+        let pages = self.settings.buffers_wanted(id, value)?;
+        self.need_wait()?;
+        let resized = self.engine.maintenance().resize_buffers(pages);
+        // Also when it could not be made as small as it should be.
+        self.settings.set_live_buffers(self.database.engine().pool().frames());
+        Ok(resized?)
+    }
+}

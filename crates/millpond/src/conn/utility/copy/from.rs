@@ -1,0 +1,199 @@
+//! COPY FROM STDIN.
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::TableDef;
+use millpond_engine::lmgr::LockMode;
+use millpond_engine::session::Session;
+use millpond_engine::table::RowBatch;
+
+use super::{columns_of, count, format_of};
+use crate::conn::session::SqlSession;
+use crate::conn::transaction::in_failed_transaction;
+use crate::convert::is_would_block;
+use crate::copy::{CopyRow, RowReader};
+use crate::error::{Result, SqlError, SqlState};
+use crate::exec::{Datums, with_row_detail};
+use crate::expr::{Env, Expr, Row, Val};
+use crate::memory::Held;
+use crate::parse::{CopyOptions, Name};
+use crate::plan::{default_of, find_table};
+use crate::sink::{CommandTag, CopyFormat};
+use crate::types::{FormatOptions, text};
+use crate::{Datum, Value};
+
+/// A good size for a batch of rows.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// A COPY FROM STDIN in progress.
+#[derive(Debug)]
+pub(in crate::conn) struct CopyIn {
+    reader: RowReader,
+    into: Target,
+    ended: bool,
+    /// The row whose end has not come yet.
+    held: Held,
+}
+
+/// Where its rows go.
+#[derive(Debug)]
+struct Target {
+    table: Arc<TableDef>,
+    /// For each field of a row, its column.
+    columns: Vec<usize>,
+    /// For each column of the table, its default (used where no field is).
+    defaults: Vec<Expr>,
+    batch: RowBatch,
+    rows: u64,
+    /// Values that fields were parsed into, one per field, used again.
+    holds: Vec<Value>,
+}
+
+/// Begins a COPY FROM: its table is locked, the data may come.
+pub(super) fn begin(
+    session: &mut SqlSession,
+    name: &Name,
+    columns: Option<&Vec<String>>,
+    options: &CopyOptions,
+) -> Result<Box<CopyIn>> {
+    session.check_writable("COPY FROM")?;
+    let mut tries = 0;
+    loop {
+        let table = find_table(&session.catalog(), name)?;
+        match begin_into(session, table, columns, options) {
+            Err(error) if session.plans_again(&error, &mut tries)? => {}
+            other => return other,
+        }
+    }
+}
+
+fn begin_into(
+    session: &mut SqlSession,
+    table: Arc<TableDef>,
+    names: Option<&Vec<String>>,
+    options: &CopyOptions,
+) -> Result<Box<CopyIn>> {
+    let columns = columns_of(&table, names)?;
+    let names = columns.iter().map(|column| table.columns[*column].name.clone()).collect();
+    let reader = RowReader::new(format_of(options, names)?);
+    let defaults =
+        (0..table.columns.len()).map(|c| default_of(&table, c)).collect::<Result<Vec<_>>>()?;
+    session.engine.lock_table(&table, LockMode::RowExclusive)?;
+    session.engine.start_statement()?;
+    let mut batch = RowBatch::new();
+    if options.freeze {
+        batch.freeze();
+    }
+    let holds = vec![Value::Null; columns.len()];
+    let held = Held::new(&session.resources.memory, "Copy");
+    let into = Target { table, columns, defaults, batch, rows: 0, holds };
+    Ok(Box::new(CopyIn { reader, into, ended: false, held }))
+}
+
+impl CopyIn {
+    /// What the client is to send.
+    pub(in crate::conn) fn format(&self) -> CopyFormat {
+        count(self.into.columns.len())
+    }
+
+    /// Reads rows out of a piece of data; without one, what is left at the end.
+    pub(in crate::conn) fn read(
+        &mut self,
+        session: &SqlSession,
+        data: Option<&[u8]>,
+    ) -> Result<()> {
+        let engine = &session.engine;
+        if !engine.in_transaction() {
+            return Err(in_failed_transaction());
+        }
+        engine.check_cancel()?;
+        let facts = session.facts();
+        let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
+        let CopyIn { reader, into, ended, held } = self;
+        if *ended {
+            return Ok(());
+        }
+        let mut each = |fields: &CopyRow<'_>| into.add(engine, &env, fields);
+        match data {
+            Some(data) => {
+                reader.feed(data, &mut each)?;
+                held.resize(reader.pending_bytes())?;
+            }
+            None => {
+                reader.finish(&mut each)?;
+                if !into.batch.is_empty() {
+                    engine.insert_batch(&into.table, &mut into.batch)?;
+                }
+                *ended = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The copy has ended well.
+    pub(in crate::conn) fn end(self, session: &mut SqlSession) -> CommandTag {
+        session.engine.end_statement();
+        session.statements_run = session.statements_run.saturating_add(1);
+        CommandTag::counted("COPY", self.into.rows)
+    }
+
+    /// The copy has failed: the error as the client gets it.
+    pub(in crate::conn) fn failed(self, session: &mut SqlSession, mut error: SqlError) -> SqlError {
+        if error.context.is_none() {
+            error.context =
+                Some(format!("COPY {}, line {}", self.into.table.name, self.reader.line()));
+        }
+        if is_would_block(&error) {
+            error = SqlError::internal("a COPY must be run where it may wait");
+        }
+        if error.sqlstate == SqlState::QUERY_CANCELED && session.cancel().is_raised() {
+            error = session.cancel().error();
+        }
+        session.engine.end_statement();
+        error
+    }
+}
+
+impl Target {
+    fn add(&mut self, session: &Session, env: &Env<'_>, fields: &CopyRow<'_>) -> Result<()> {
+        let Self { table, columns, defaults, batch, rows, holds } = self;
+        let bad = |message: String| SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
+        if fields.len() < columns.len() {
+            let missing = &table.columns[columns[fields.len()]].name;
+            return Err(bad(format!("missing data for column \"{missing}\"")));
+        }
+        if fields.len() > columns.len() {
+            return Err(bad("extra data after last expected column".to_owned()));
+        }
+        let mut computed: smallvec::SmallVec<[(usize, Val<'_>); 4]> = Default::default();
+        let mut row = Datums::new();
+        if columns.len() < defaults.len() {
+            for (column, default) in defaults.iter().enumerate() {
+                if !columns.contains(&column) {
+                    computed.push((column, default.eval(env)?));
+                }
+            }
+        }
+        row.resize(table.columns.len(), Datum::Null);
+        for (column, value) in &computed {
+            row[*column] = value.datum();
+        }
+        let options = env.facts.settings.format_options();
+        let options = &FormatOptions { now: Some(env.facts.now), ..*options };
+        for ((column, field), hold) in columns.iter().zip(fields).zip(holds) {
+            let Some(field) = field else { continue };
+            let def = &table.columns[*column];
+            row[*column] = text::parse_borrowed(def.ty, field, options, hold).map_err(|error| {
+                let shown: String = field.chars().take(100).collect();
+                let context = format!("COPY {}, column {}: \"{shown}\"", table.name, def.name);
+                error.context(context)
+            })?;
+        }
+        session.add_to_batch(table, &row, batch).map_err(|error| with_row_detail(error, &row))?;
+        if batch.byte_len() >= BATCH_BYTES {
+            session.insert_batch(table, batch)?;
+        }
+        *rows += 1;
+        Ok(())
+    }
+}

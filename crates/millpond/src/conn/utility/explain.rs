@@ -1,0 +1,79 @@
+//! EXPLAIN.
+
+use std::time::Instant;
+
+use crate::conn::session::SqlSession;
+use crate::conn::types::Collect;
+use crate::error::{Result, SqlError};
+use crate::exec::Exec;
+use crate::expr::bind::ParamTypes;
+use crate::parse::Statement;
+use crate::plan::external::ExternalPlan;
+use crate::plan::{Plan, Planned, explain as shape};
+use crate::sink::{ColumnDesc, CommandTag, RowSink};
+use crate::{DataType, Datum};
+
+/// The columns that EXPLAIN returns.
+pub(in crate::conn) fn explain_columns() -> [ColumnDesc; 1] {
+    [ColumnDesc::computed("QUERY PLAN", DataType::Text)]
+}
+
+pub(super) fn explain(
+    session: &mut SqlSession,
+    analyze: bool,
+    statement: &Statement,
+    sql: &str,
+    columns: bool,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    if !matches!(
+        statement,
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+    ) {
+        return Err(SqlError::unsupported("EXPLAIN of such a statement"));
+    }
+    session.need_transaction()?;
+    let mut tries = 0;
+    let lines = loop {
+        let planned = session.plan(statement, sql, ParamTypes::Declared(Vec::new()))?;
+        match lines_of(session, &planned, analyze) {
+            Err(error) if session.plans_again(&error, &mut tries)? => {}
+            other => break other?,
+        }
+    };
+    if columns {
+        sink.columns(&explain_columns())?;
+    }
+    for line in &lines {
+        sink.row(&[Datum::Text(line)])?;
+    }
+    Ok(CommandTag::plain("EXPLAIN"))
+}
+
+fn lines_of(session: &mut SqlSession, planned: &Planned, analyze: bool) -> Result<Vec<String>> {
+    let mut lines = shape::lines(planned);
+    if let Plan::External(plan) = &planned.plan {
+        session.need_wait()?;
+        lines = external(session, plan)?;
+    }
+    if analyze {
+        session.need_wait()?;
+        let mut rows = Collect::default();
+        let start = Instant::now();
+        let count = session.run_planned(planned, &[], false, &mut rows)?;
+        let millis = start.elapsed().as_secs_f64() * 1e3;
+        if let Some(first) = lines.first_mut() {
+            first.push_str(&format!(" (actual rows={count} time={millis:.3} ms)"));
+        }
+        lines.push(format!("Execution Time: {millis:.3} ms"));
+    }
+    Ok(lines)
+}
+
+fn external(session: &mut SqlSession, plan: &ExternalPlan) -> Result<Vec<String>> {
+    session.engine.start_statement()?;
+    let explain = |exec: &mut Exec<'_>| plan.explain(exec.scanner(plan)?);
+    let lines = session.with_exec(explain);
+    session.engine.end_statement();
+    lines
+}

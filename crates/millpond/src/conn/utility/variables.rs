@@ -1,0 +1,119 @@
+//! SET, SHOW, RESET, ALTER SYSTEM and SET TRANSACTION.
+
+use crate::conn::session::{Block, SqlSession};
+use crate::conn::transaction::isolation;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{IsolationLevel, TransactionModes, Which};
+use crate::settings::SettingId;
+use crate::sink::{ColumnDesc, CommandTag, RowSink};
+use crate::{DataType, Datum};
+
+pub(super) fn set(
+    session: &mut SqlSession,
+    name: &str,
+    value: Option<&str>,
+    local: bool,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    if local && session.block != Block::Explicit {
+        sink.notice(&SqlError::warning(
+            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+            "SET LOCAL can only be used in transaction blocks",
+        ));
+    }
+    session.set_setting(name, value, local)?;
+    Ok(CommandTag::plain("SET"))
+}
+
+pub(super) fn reset(session: &mut SqlSession, which: &Which) -> Result<CommandTag> {
+    match which {
+        Which::All => {
+            session.settings.reset_all();
+            session.settings_changed();
+        }
+        Which::Named(name) => session.set_setting(name, None, false)?,
+    }
+    Ok(CommandTag::plain("RESET"))
+}
+
+pub(super) fn alter_system(
+    session: &mut SqlSession,
+    name: Option<&str>,
+    value: Option<&str>,
+) -> Result<CommandTag> {
+    session.check_alone("ALTER SYSTEM")?;
+    session.need_wait()?;
+    session.database.configuration().alter_system(name, value)?;
+    Ok(CommandTag::plain("ALTER SYSTEM"))
+}
+
+/// The columns that SHOW returns.
+pub(in crate::conn) fn show_columns(which: &Which) -> Result<Vec<ColumnDesc>> {
+    let text = |name: &str| ColumnDesc::computed(name, DataType::Text);
+    Ok(match which {
+        Which::All => vec![text("name"), text("setting"), text("description")],
+        Which::Named(name) => vec![text(SettingId::named(name)?.definition().name)],
+    })
+}
+
+pub(super) fn show(
+    session: &mut SqlSession,
+    which: &Which,
+    columns: bool,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    let described = show_columns(which)?;
+    if columns {
+        sink.columns(&described)?;
+    }
+    let value = |id: SettingId| match session.show_transaction(id.definition().name) {
+        Some(value) => value,
+        None => session.settings.show(id),
+    };
+    match which {
+        Which::All => {
+            for id in SettingId::all() {
+                let definition = id.definition();
+                sink.row(&[
+                    Datum::Text(definition.name),
+                    Datum::Text(&value(id)),
+                    Datum::Text(definition.about),
+                ])?;
+            }
+        }
+        Which::Named(name) => sink.row(&[Datum::Text(&value(SettingId::named(name)?))])?,
+    }
+    Ok(CommandTag::plain("SHOW"))
+}
+
+pub(super) fn set_transaction(
+    session: &mut SqlSession,
+    modes: TransactionModes,
+    for_session: bool,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    if for_session {
+        if let Some(level) = modes.isolation {
+            isolation(level)?;
+            let word = match level {
+                IsolationLevel::ReadUncommitted => "read uncommitted",
+                IsolationLevel::ReadCommitted => "read committed",
+                IsolationLevel::RepeatableRead => "repeatable read",
+                IsolationLevel::Serializable => "serializable",
+            };
+            session.set_setting("default_transaction_isolation", Some(word), false)?;
+        }
+        if let Some(read_only) = modes.read_only {
+            let word = if read_only { "on" } else { "off" };
+            session.set_setting("default_transaction_read_only", Some(word), false)?;
+        }
+    } else if session.block == Block::Explicit {
+        session.set_modes(modes)?;
+    } else {
+        sink.notice(&SqlError::warning(
+            SqlState::NO_ACTIVE_SQL_TRANSACTION,
+            "SET TRANSACTION can only be used in transaction blocks",
+        ));
+    }
+    Ok(CommandTag::plain("SET"))
+}
