@@ -5,7 +5,7 @@
 //! functions produce 150,000 relocations of 24 bytes each; a packed relocation takes a few bits.
 //! Both are features of LLD, which rustc uses by default on x86-64 Linux; for other targets this
 //! script sets no options. Relocations are packed only if this machine's C library understands them
-//! (glibc 2.36 or later); an older library refuses to start the binary, with an error message.
+//! (glibc 2.36 or later). An older library refuses to start the binary, with an error message.
 
 use std::env;
 use std::process::Command;

@@ -9,7 +9,7 @@
 //! inner page, a leaf and the row's page.
 //!
 //! KEYS are the same beside every job: `uniform`; `zipfian` with the exponent 1.1, in no order; or
-//! `moving`, which is zipfian and every 250,000 selects wants other rows.
+//! `moving`. The last is zipfian, and wants other rows every 250,000 selects.
 //!
 //! After each select the job reads as many pages as it was measured to read in that time. JOBs:
 //!

@@ -54,8 +54,8 @@ fn pin_shared<'s>(
     session.pin_shared(rel, block, Wait::Allowed).expect("a page")
 }
 
-/// The four modes of docs/measurements: all pinned, then all released, or each at once; and with
-/// or without a shared latch taken and given back at each pin.
+/// The four modes of docs/measurements: all pinned, then all released, or each at once. Both come
+/// with and without a shared latch at each pin.
 fn pins(c: &mut Criterion) {
     let (pool, rel) = pool(52_000, BLOCKS);
     let session = pool.session().expect("a session");

@@ -5,8 +5,8 @@
 //! ended sessions, under the lock of the sessions' numbers. So a stripe has only what its present
 //! session has done.
 //!
-//! A stripe has three parts, in this order: I/O events, once for each kind of backend and each
-//! context (`pg_stat_io`'s rows); the other events; and the histograms of the quality of
+//! A stripe has three parts. I/O events come first, once for each kind of backend and each context
+//! (`pg_stat_io`'s rows). The other events follow, then the histograms of the quality of
 //! replacement:
 //!
 //! - frames examined: for each frame that a sweep found, how many it examined; in powers of two

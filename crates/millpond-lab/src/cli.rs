@@ -87,8 +87,8 @@ pub struct Replay {
     /// Policies to compare, separated by commas
     #[arg(long, value_name = "P,...", value_delimiter = ',', default_value = "all")]
     pub policy: Vec<Policies>,
-    /// Sizes of memory, separated by commas: pages of 8 kB, like 16384, or bytes, like 128MB or 1GB
-    /// [default: fractions of the first trace's number of pages]
+    /// Sizes of memory, separated by commas: pages of 8 kB, like 16384, or bytes, like 128MB or
+    /// 1GB. [default: fractions of the first trace's number of pages]
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub size: Vec<Size>,
     /// Also draw the hit ratios into this file

@@ -159,8 +159,8 @@ impl Splitter<'_> {
     }
 }
 
-/// The length of the token at the front of a text that isn't empty: space, a comment, a string, a
-/// name, a variable of psql, or one other character.
+/// The length of the token at the front of a text that isn't empty. A token is space, a comment, a
+/// string, a name, a variable of psql, or one other character.
 fn token_length(text: &str) -> usize {
     let mut chars = text.chars();
     let first = chars.next().unwrap_or(' ');

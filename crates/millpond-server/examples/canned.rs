@@ -3,8 +3,8 @@
 //! It runs the real protocol and the real event loops, so pgbench against it measures their cost
 //! alone. It can also serve with a blocking thread per connection instead (docs/adr/0001).
 //!
-//! Given a file, it also reads random pages of that file: `MISSES` pages per hundred statements,
-//! each with one `preadv2` into memory that nothing else reads. This is the limit of a server that
+//! Given a file, it also reads random pages of that file: `MISSES` pages per hundred statements.
+//! Each takes one `preadv2` into memory that nothing else reads. This is the limit of a server that
 //! does only the wire protocol and its buffer pool's misses.
 //! ```text
 //! cargo run --release --no-default-features --example canned -- \

@@ -70,9 +70,9 @@ pub struct Serve {
 /// A database that was not shut down is recovered in memory. What does not fit there goes to a
 /// temporary file in the directory that TMPDIR names.
 ///
-/// Exit status: 0 if nothing is damaged; 1 if something is damaged; 2 if the check failed: the
-/// directory is not a database, a server uses it, a permission is missing, or there is no space for
-/// temporary files.
+/// Exit status: 0 if nothing is damaged; 1 if something is damaged; 2 if the check failed. A check
+/// fails if the directory is not a database, a server uses it, a permission is missing, or
+/// temporary files find no space.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Directory of the database

@@ -1,6 +1,6 @@
 //! Locks, `Condvar` and `Arc`: the standard library's, a model checker's, or a simulation's.
 //!
-//! A lock here is never poisoned: a thread that panics while it holds a lock must leave the
+//! A lock here is never poisoned. A thread that panics while it holds a lock must leave the
 //! contents whole (rule 7 of this crate's README). A simulated thread waits for a lock in its
 //! [`scheduler`].
 

@@ -35,8 +35,8 @@ pub const LONGEST_TEXT: usize = (1 << 30) - 1;
 ///
 /// # Errors
 ///
-/// The first thing in the text that PostgreSQL 15's scanner or grammar refuses; 54001 if a
-/// statement nests too deep; 54000 if the text is too long.
+/// The first thing in the text that PostgreSQL 15's scanner or grammar refuses. The error is 54001
+/// if a statement nests too deep, and 54000 if the text is too long.
 pub fn parse(text: &str) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
     parse_tokens(text, tokens(text)?)
 }
@@ -83,8 +83,8 @@ pub struct LiftedLiteral {
     pub location: u32,
 }
 
-/// Parses all statements of a text, with parameters in place of its numbers and plain strings:
-/// texts that differ in nothing else are the same statement.
+/// Parses all statements of a text, with parameters in place of its numbers and plain strings.
+/// Texts that differ in nothing else are the same statement.
 ///
 /// # Errors
 ///

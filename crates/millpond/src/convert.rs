@@ -48,7 +48,7 @@ pub(crate) fn is_would_block(error: &SqlError) -> bool {
 /// Not an SQLSTATE that anyone sees: how "would block" travels through code that returns
 /// [`SqlError`].
 pub(crate) const WOULD_BLOCK: SqlState = SqlState(*b"-WAIT");
-/// Likewise: a plan was made for a definition that is not current any more, or uses an index that
+/// Likewise. A plan was made for a definition that is not current any more, or uses an index that
 /// is too new for the transaction's snapshot. Made again, it is right.
 pub(crate) const STALE: SqlState = SqlState(*b"-PLAN");
 

@@ -16,8 +16,8 @@ pub struct ColumnDesc {
     pub name: String,
     /// The type of its values.
     pub ty: DataType,
-    /// The type's number that clients are told: `ty.oid()`, except where a catalog view shows a
-    /// type that is stored as another (`name` as text, `oid` as bigint, ...).
+    /// The type's number that clients are told. It is `ty.oid()`, except where a catalog view shows
+    /// a type that is stored as another (`name` as text, `oid` as bigint, ...).
     pub type_oid: u32,
     /// The table that the column comes from, 0 when it is computed.
     pub table_oid: u32,
@@ -118,7 +118,7 @@ pub struct CopyFormat {
 ///
 /// Everything since the last [`complete`](RowSink::complete) belongs to the statement that is
 /// running. When that statement answers [`Executed::WouldBlock`](crate::Executed::WouldBlock), it
-/// has called [`discard`](RowSink::discard) first, and starts over when it is resumed; so a sink
+/// has called [`discard`](RowSink::discard) first. It starts over when it is resumed. So a sink
 /// must not let rows go out before the statement ends, as long as the connection's wait is
 /// [`Wait::Never`](crate::Wait::Never). On a thread that may block, a sink may send rows as they
 /// come.

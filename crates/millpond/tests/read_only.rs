@@ -1,10 +1,10 @@
-//! Hot selects, prepared and simple, write nothing shared, through SQL: what the engine's test of
-//! the same name proves for its API, with plans, connections and settings on top.
+//! Hot selects, prepared and simple, write nothing shared, through SQL. The engine's test of the
+//! same name proves it for its API; this one adds plans, connections and settings.
 //!
-//! What is shared is everything allocated while the database was opened, its table filled, and both
-//! statements run by a first connection; it is mapped read-only. Connections are made afterwards
-//! and prepare the same statements. Exempt is what they allocate themselves, and what the engine's
-//! test lists.
+//! Everything counts as shared that was allocated while the database was opened, its table filled,
+//! and a first connection ran both statements. It is mapped read-only. Connections are made
+//! afterwards and prepare the same statements. Exempt is what they allocate themselves, and what
+//! the engine's test lists.
 //!
 //! ```sh
 //! cargo test -p millpond --no-default-features --features audit --test read_only

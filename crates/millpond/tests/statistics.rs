@@ -464,8 +464,8 @@ fn views_have_their_columns_in_pg_attribute() {
     assert_eq!(number(c, without), 0);
 }
 
-/// Queries have nothing to do with the files of other relations; a query that asks for the size of
-/// one that can't be opened is told why.
+/// Queries have nothing to do with the files of other relations. One that asks for the size of a
+/// relation that can't be opened is told why.
 #[test]
 fn a_file_that_cannot_be_opened_concerns_who_asks_about_it() {
     let dir = tempfile::tempdir().unwrap();

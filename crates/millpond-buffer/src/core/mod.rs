@@ -1,7 +1,7 @@
 //! The core of a pool: what all of its sessions share, and in [`session`] one thread's part.
 //!
-//! [`PoolCore`] has the frames, the forks' page tables, the freelists, the hand and the counters,
-//! and the store and the log below, which it knows as traits. It knows no session and no guard.
+//! [`PoolCore`] has the frames, the forks' page tables, the freelists, the hand and the counters.
+//! It knows the store and the log below it as traits. It knows no session and no guard.
 //! Replacement, reading and write-back work on it by reference. `BufferPool` is its public face.
 //!
 //! [`Descriptors`] are the descriptors of all frames that the pool can have, in one mapped region.

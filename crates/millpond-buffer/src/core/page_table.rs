@@ -61,8 +61,8 @@ pub(crate) fn frame_of(entry: u64) -> Option<u32> {
     (entry & RESIDENT != 0).then_some((entry >> FRAME_SHIFT) as u32)
 }
 
-/// The frame that a page seems to be in. The caller finds this page there, or a later one: it has
-/// seen, along with the entry, all that was done to the frame before its page was published.
+/// The frame that a page seems to be in. The caller finds this page there, or a later one. Along
+/// with the entry, it has seen all that was done to the frame before its page was published.
 #[inline]
 pub(crate) fn frame_in(entry: &AtomicU64) -> Option<u32> {
     frame_of(entry.load(ordering!("pool-entry-read-relaxed", Acquire)))

@@ -3,8 +3,8 @@
 //! A session's table has a slot for each frame that the session has pinned. The table is an
 //! open-addressed array of words. Only the session writes it, with plain stores; a session that
 //! wants to take frames (an evictor) reads it. So pinning is no atomic read-modify-write and
-//! touches no memory that another session writes. A slot has the frame's number plus one, and in
-//! its low half how often the session has the frame pinned; 0 is an empty slot.
+//! touches no memory that another session writes. A slot has the frame's number plus one. In its
+//! low half it counts how often the session has the frame pinned. 0 is an empty slot.
 //!
 //! `board.rs` has the protocol of pins against evictors.
 //!

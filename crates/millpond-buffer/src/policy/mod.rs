@@ -78,7 +78,7 @@ const EXAMINED_PER_FRAME: usize = 4;
 /// many newcomers may still be judged.
 ///
 /// The search ends at once if its first part takes nothing. Otherwise it goes on, because taking
-/// more is cheap and settling is not: the barrier interrupts every processor that the process runs
+/// more is cheap and settling is not. The barrier interrupts every processor that the process runs
 /// on, and newcomers come in small numbers. It ends when it has enough frames, when a part takes
 /// none, or when it has examined many.
 pub fn search<F: SweepFrames>(

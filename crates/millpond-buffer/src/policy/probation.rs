@@ -50,7 +50,7 @@ use std::collections::VecDeque;
 const FRAMES_PER_NEWCOMER: usize = 10;
 
 /// At least this many frames are for pages on probation, unless that is more than a tenth of the
-/// pool: 2 MB, the size of a processor's own cache.
+/// pool. They take 2 MB, the size of a processor's own cache.
 const LEAST_SHARE: usize = 256;
 
 /// The number of pages wanted again after which the share is computed anew.

@@ -90,9 +90,9 @@ const MOST_OF_POOL: usize = if cfg!(shuttle) { 2 } else { 8 };
 const RING_PER_BATCH: usize = 4;
 /// The size of a load's ring while its log is flushed in time: 1 MB.
 const LEAST_TO_WRITE: usize = 128;
-/// How long a load's ring may become before the load waits for the log: this part of the pool, or 2
-/// MB if that is more. It has room for what is being synced and as much again that gathers
-/// meanwhile. More would cost sessions that read single rows more than the load gains.
+/// How long a load's ring may become before the load waits for the log. It is this part of the
+/// pool, or 2 MB if that is more. It has room for what is being synced and as much again that
+/// gathers meanwhile. More would cost sessions that read single rows more than the load gains.
 pub(crate) const GIVEN_TIME_OF_POOL: usize = 128;
 pub(crate) const LEAST_GIVEN_TIME: usize = 256;
 /// How many pages a ring grows for each page that it let go too early.

@@ -1,5 +1,5 @@
-//! Many pages at a time: batches of claims, streams, reads in the background, rings, checkpoints,
-//! the reclaimer, growth and the end of a fork, a pool that changes its size.
+//! Many pages at a time: batches of claims, streams, reads in the background, rings, checkpoints
+//! and the reclaimer. A fork grows and ends, and a pool changes its size.
 
 use super::*;
 

@@ -271,8 +271,8 @@ struct Passing {
 }
 
 impl Passing {
-    /// (A read that began before a drop may end with a page of the fork that came after it, though
-    /// its handle is the old one's: both have one name.)
+    /// (A read that began before a drop may end with a page of the fork that came after it. Its
+    /// handle is the old one's, but both have one name.)
     fn read(&mut self, world: &World, session: &BufferSession, block: u32, pause: Pause) {
         let pool = &world.bench.pool;
         let rel = self.rel.get_or_insert_with(|| pool.relation(PASSING).unwrap());

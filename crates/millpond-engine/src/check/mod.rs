@@ -24,7 +24,7 @@
 //! - At most 100 findings about the structure of an index are reported.
 //! - If the database can't be opened, only the checksums of the pages in the files are checked.
 //!
-//! For n rows, the check takes n log n steps, even if many rows have the same key: it looks up the
+//! For n rows, the check takes n log n steps, even if many rows have the same key. It looks up the
 //! entry of a row by key and TID.
 //!
 //! # What it changes

@@ -1,8 +1,8 @@
 //! The waits-for graph, and how its cycles are resolved.
 //!
 //! A session that searches for a deadlock holds all mutexes and builds a [`Graph`].
-//! [`Graph::resolve`] only computes; its [`Verdict`] is one of: no cycle through the session; a new
-//! order of some queues that ends its cycles; a deadlock of which it is a part; or later. "Later"
+//! [`Graph::resolve`] only computes. Its [`Verdict`] is one of these: no cycle through the session;
+//! a new order of some queues, which ends the cycles; a deadlock; or later. "Later"
 //! means that other sessions are in a deadlock, which must end first.
 //!
 //! A **hard** edge leads from a waiter to each session that holds a lock with which it conflicts. A

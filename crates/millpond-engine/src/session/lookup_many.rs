@@ -1,9 +1,9 @@
 //! Rows of many keys of a unique index, read together.
 //!
-//! A join by key that asks for one row after the other descends the index once for each of them,
-//! and waits for one page after the other. Here the keys are sorted and go down the index together
-//! ([`ManyLookups`]). The rows are read in the order of the table's pages, each page once. Pages
-//! that are not in memory are read ahead, in the index as in the table.
+//! A join by key may ask for one row after the other. Then it descends the index once for each of
+//! them, and waits for one page after the other. Here the keys are sorted and go down the index
+//! together ([`ManyLookups`]). The rows are read in the order of the table's pages, each page once.
+//! Pages that are not in memory are read ahead, in the index as in the table.
 
 use std::ops::Range;
 

@@ -124,8 +124,8 @@ impl IndexScan {
     }
 
     /// Looks up the rows of the next entries until one is visible. Neighbouring entries on one page
-    /// are looked up together. They are at most three times as many as those before and one more,
-    /// so that a scan that stops early has not read much more than it returned.
+    /// are looked up together. They are at most three times as many as those before and one more.
+    /// So a scan that stops early has not read much more than it returned.
     fn next_of_page(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
             return Ok(false);

@@ -1,6 +1,6 @@
-//! A session as transactions see it: its access to pool, log and locks, its line in the table of
-//! sessions, and what it remembers of its transaction. [`Ctx`](crate::ctx::Ctx) adds what access
-//! methods need.
+//! A session as transactions see it: its access to pool, log and locks, and its line in the table
+//! of sessions. It remembers what belongs to its transaction. [`Ctx`](crate::ctx::Ctx) adds what
+//! access methods need.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The state that the threads share that make the log durable: how far the log is durable, which
-//! threads wait, and the requests to the log's thread.
+//! The state shared by the threads that make the log durable. It says how far the log is durable,
+//! which threads wait, and what the log's thread is asked for.
 
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;

@@ -1,5 +1,5 @@
-//! The log's table of forks: how many blocks of a fork have been written to, and which below that
-//! number have not (wal rules 17 and 18).
+//! The log's table of forks. It knows how many blocks of a fork have been written to, and which
+//! below that number have not (wal rules 17 and 18).
 //!
 //! **State.** A table of [`KnownFork`]s. It changes with each record that creates, cuts or drops a
 //! fork, and with the first record that changes a block. For the catalog and the transaction

@@ -1,5 +1,5 @@
-//! A corpus of statements, run by Millpond and by a private PostgreSQL 15, with their answers
-//! compared: rows, names and types of columns, codes and messages of errors.
+//! A corpus of statements, run by Millpond and by a private PostgreSQL 15. The tests compare rows,
+//! names and types of columns, and codes and messages of errors.
 //!
 //! Each file of `sql/` is a script on one subject, run on new tables. In a file that begins with
 //! `-- Statements by line`, a statement ends with its line, so that it may have an open quote.

@@ -4,8 +4,8 @@
 //! [`Vfs`](millpond_vfs::Vfs) of one run of that machine. [`SimFs::crash`] ends the run: a random
 //! part of the unsynced changes survives, and the files of older mounts are dead.
 //!
-//! The parts: `inode` holds a file's bytes and which of them are durable; `tree` holds the names;
-//! `fault` chooses faults; `calls` carries out calls; `trace` records them.
+//! The parts: `inode` holds a file's bytes and which of them are durable, and `tree` holds the
+//! names. `fault` chooses faults, `calls` carries out calls, and `trace` records them.
 //!
 //! All randomness comes from one seed. Two runs that make the same calls in the same order get the
 //! same answers and the same [`SimFs::hash`].

@@ -1,7 +1,7 @@
 //! Which parked threads a release wakes ([`Turn`]), and the latch's word after that release.
 //!
 //! A turn is the readers at the head of the queue, and the first writer behind them. If one of
-//! these threads is impatient, the release hands the latch to the whole turn: the readers hold it,
+//! these threads is impatient, the release hands the latch to the whole turn. The readers hold it,
 //! and the writer has claimed it. Otherwise it only wakes them, and they compete with newcomers.
 //!
 //! This is for releases that clear WRITER: `unlock_exclusive`, `downgrade`, and a claim given up at

@@ -2,9 +2,10 @@
 //! under them.
 //!
 //! A portal that has been executed names what it reads, until it is dropped or its transaction
-//! ends; also if it has given all its rows, as in PostgreSQL. The connection holds no portals, only
-//! weak pointers to these lists. (Outside of a transaction block a portal that ran in one go is not
-//! listed: it goes with its batch, and listing it would cost each statement something.)
+//! ends. As in PostgreSQL, it also does so once it has given all its rows. The connection holds no
+//! portals, only weak pointers to these lists. (Outside of a transaction block a portal that ran in
+//! one go is not listed. It goes with its batch, and listing it would cost each statement
+//! something.)
 
 use std::sync::{Arc, Weak};
 

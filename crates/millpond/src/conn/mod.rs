@@ -22,18 +22,18 @@
 //!   `Wait::Allowed`, and the connection has to stay on that thread until the copy has ended.
 //!
 //! After an error, the connection has already done what PostgreSQL does: an implicit transaction is
-//! rolled back, an explicit one has failed. The server sends the error and, for a simple query,
-//! "ready for query" with [`Connection::transaction_status`]; in the extended protocol it skips to
-//! Sync and calls `sync`.
+//! rolled back, an explicit one has failed. The server sends the error. For a simple query it then
+//! sends "ready for query" with [`Connection::transaction_status`]. In the extended protocol it
+//! skips to Sync and calls `sync`.
 //!
 //! # Where it is
 //!
-//! From below: `session` holds what statements run in, with its methods by role in `transaction`,
-//! `run`, `settings` and `status`; `utility` has the statements without a plan. Beside it,
-//! `texts` knows what texts have been compiled to, `prepared` the prepared statements, `portal`
-//! one of them in execution. The connection joins these: `statement` runs one statement, `commit`
-//! ends transactions, `script` runs a text of statements, `extended` portals and Sync, `copy` takes
-//! the data of a COPY, `embed` has the simple calls.
+//! `session` holds what statements run in, with its methods by role in `transaction`, `run`,
+//! `settings` and `status`. `utility` has the statements without a plan. Beside it, `texts` knows
+//! what texts have been compiled to, `prepared` the prepared statements, `portal` one of them in
+//! execution. The connection joins these: `statement` runs one statement, `commit` ends
+//! transactions, `script` runs a text of statements. `extended` runs portals, `copy` takes the data
+//! of a COPY, and `embed` has the simple calls.
 
 mod activity;
 mod cancel;
@@ -177,7 +177,7 @@ impl Connection {
     }
 
     /// An error outside of this crate (a malformed parameter, say) has hit the current batch or
-    /// query: the transaction fails as it would for an error in here.
+    /// query. The transaction fails as it would for an error in here.
     pub fn fail(&mut self) {
         self.give_up();
         self.session.transaction_failed();

@@ -3,8 +3,8 @@
 //!
 //! It knows no protocol: neither texts of several statements, nor portals, nor when a transaction
 //! that is due to commit does so. The connection above it does. Its methods are here and, by role,
-//! in `transaction` (the block), `run` (planning and running), `settings` (values of settings) and
-//! `status` (how statements begin and end). Utility statements are functions that get it
+//! in four other files. `transaction` has the block, `run` planning and running, `settings` values
+//! of settings, `status` how statements begin and end. Utility statements are functions that get it
 //! (`utility`).
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Hundreds of connections that run the same few statements would each have a plan of their own.
 //! Each statement would bring another copy of the same plan into the processor's cache. So a
-//! connection that has to plan a text looks here first; afterwards it has a pointer to the common
+//! connection that has to plan a text looks here first. Afterwards it has a pointer to the common
 //! plan, and comes here no more. The lock is taken once for each connection and text, not once for
 //! each statement.
 //!

@@ -1,10 +1,10 @@
 //! Where the operators of a run see that it is to end.
 //!
-//! The statement's thread answers its client as soon as it is cancelled; the operators run on
-//! threads of their own and would go on until somebody asks them for a batch that nobody wants. So
-//! each stream of a run looks before each batch. The filters of joins can go over many pairs of
-//! rows without any batch, so they look at each evaluation. A single evaluation over a batch, or
-//! the sorting of what fits into memory, is not interrupted.
+//! The statement's thread answers its client as soon as it is cancelled. The operators run on
+//! threads of their own. Without this module they would go on until the next request for a batch,
+//! which does not come. So each stream of a run looks before each batch. The filters of joins can
+//! go over many pairs of rows without any batch, so they look at each evaluation. A single
+//! evaluation over a batch, or the sorting of what fits into memory, is not interrupted.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -11,10 +11,10 @@
 //! An operator learns that it should spill by being refused. But some of its requests it needs in
 //! order to spill, or to go on afterwards, and a refusal of those would end the statement. The pool
 //! can't tell them apart, so it refuses with care. It grants what an operator asks that holds at
-//! most half of its bound, for that has little to spill. It refuses an operator that holds more
-//! once; until that holds half again, it is at work on spilling, and gets up to twice its bound. A
-//! hash aggregate that merges what it has spilled has two reservations, and needs what it asks for
-//! beside the merge's. The server's bound stands above all of this.
+//! most half of its bound, for that has little to spill. It refuses once an operator that holds
+//! more. Until that operator holds half again, it is taken to be spilling, and gets up to twice its
+//! bound. A hash aggregate that merges what it has spilled has two reservations, and needs what it
+//! asks for beside the merge's. The server's bound stands above all of this.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! From a parsed query to a plan that can be run many times.
 //!
-//! Planning (names, types, the optimizer) happens once per statement and catalog generation; each
+//! Planning (names, types, the optimizer) happens once per statement and catalog generation. Each
 //! run replaces parameters and what depends on the session, then makes the physical plan. One
 //! [`SessionState`] with its functions is shared by all.
 

@@ -1,6 +1,6 @@
 //! A table for DataFusion: its columns, and its rows in parts that are scanned side by side.
 //!
-//! A plan is kept and run many times, so nothing here holds a snapshot: the rows come from the
+//! A plan is kept and run many times, so nothing here holds a snapshot. The rows come from the
 //! [`TableScanner`] of the statement that runs, found in the session's extensions ([`Run`]).
 
 use std::cell::Cell;

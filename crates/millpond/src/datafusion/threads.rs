@@ -1,10 +1,10 @@
 //! The threads that queries run on: a team of them for each run.
 //!
-//! An operator may compute for long without letting another task in. On threads that all queries
-//! share, as many such queries as there are threads would hold up everybody else's; so each run has
-//! a team, as large as the machine has cores, and the system shares the cores out between them. A
-//! team rests between two runs, and is used again when nothing of the run before is left. One that
-//! has rested for long ends.
+//! An operator may compute for long without letting another task in. On shared threads, as many
+//! such queries as there are threads would hold up all others. So each run has a team, as large as
+//! the machine has cores, and the system shares the cores out between the teams. A team rests
+//! between two runs, and is used again when nothing of the run before is left. One that has rested
+//! for long ends.
 //!
 //! All teams together have a bound, `max_query_threads`, since a session may have many cursors open
 //! and each is a run. While there is room, a team has a thread for each core. Later ones have a

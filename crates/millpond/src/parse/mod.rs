@@ -178,9 +178,9 @@ impl Statement {
     }
 }
 
-/// About what a token of a long text takes until its statement is planned: the token, and its part
-/// of the trees that the parser and the binder make. Measured with calls in a list; rows of VALUES
-/// take half.
+/// About what a token of a long text takes until its statement is planned. That is the token, and
+/// its part of the trees that the parser and the binder make. Measured with calls in a list; rows
+/// of VALUES take half.
 const MEMORY_OF_TOKEN: usize = 220;
 
 /// Parses a text of any number of statements. Empty ones are left out.

@@ -9,7 +9,7 @@
 //!
 //! They are read again on demand ([`Configuration::reload`]). Then sessions see the values that
 //! they have not set themselves from their next statement on. A file with a mistake changes
-//! nothing; a value that is wrong by itself leaves its setting alone; what only a start can change
+//! nothing. A value that is wrong by itself leaves its setting alone. What only a start can change
 //! waits for one ([`Settings::is_pending`]).
 
 use std::fs::{self, File, OpenOptions};

@@ -1,5 +1,5 @@
-//! Settings with PostgreSQL's names: a registry, parsing and showing of values, the values of a
-//! database ([`Settings`]) and those of a session on top of them ([`SessionSettings`]).
+//! Settings with PostgreSQL's names: a registry, parsing and showing of values. A database has its
+//! values ([`Settings`]), and a session its own on top of them ([`SessionSettings`]).
 //!
 //! A setting is addressed by [`SettingId`], its place in the registry. Values are kept parsed.
 
@@ -199,7 +199,7 @@ impl Settings {
         }
     }
 
-    /// What a setting is in force with, if that is not its value: it has been changed for the whole
+    /// What a setting is in force with, if that is not its value. It has been changed for the whole
     /// database, or the database has found one.
     pub(crate) fn live(&self, id: SettingId) -> Option<SettingValue> {
         if *self.value(id) == SettingValue::Int(0) {

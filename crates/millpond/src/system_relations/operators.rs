@@ -1,9 +1,10 @@
 //! Operators, casts and classes of operators: `pg_operator`, `pg_cast`, `pg_opclass`.
 //!
 //! `operators.txt` and `casts.txt` have a line for each operator and cast of PostgreSQL 15 that is
-//! here. The words of an operator are: number, name, kind, whether it can merge and hash, the types
-//! of its sides and of its result, and the numbers of its commutator, its negator, its function and
-//! the two functions that estimate. The words of a cast are the columns of `pg_cast`.
+//! here. The words of an operator are number, name, kind, and whether it can merge and hash. The
+//! types of its sides and of its result follow. Last are the numbers of its commutator, its
+//! negator, its function and the two functions that estimate. The words of a cast are the columns
+//! of `pg_cast`.
 
 use super::Kind::{Bool, Char, Name, Oid};
 use super::{Cell, Columns, Source, View, key, unique, view};

@@ -150,7 +150,7 @@ pub fn run_copy(connection: &mut Connection, sql: &str, copy: &[&str]) -> String
     text
 }
 
-/// Runs a script of `statement` / expected lines: each block is a statement that starts with `> `,
+/// Runs a script of `statement` / expected lines. Each block is a statement that starts with `> `,
 /// then what has to come back, then an empty line.
 #[track_caller]
 pub fn script(connection: &mut Connection, script: &str) {

@@ -1,5 +1,5 @@
-//! Prepared statements and cached texts over tables that other sessions drop, make again and alter:
-//! planned again, or the right error, and never an answer from a table that is not there any more.
+//! Prepared statements and cached texts over tables that other sessions drop, make again and alter.
+//! They are planned again or fail with the right error. None answers from a table that is gone.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ const SESSIONS: usize = 64;
 const UPDATES: usize = 12;
 
 /// Sixty-four sessions add to one row, by single statements and by transactions that read it before
-/// or after: nothing is lost, nobody waits for ever and nobody is told of a deadlock.
+/// or after. Nothing is lost, no session waits for ever, and none is told of a deadlock.
 #[test]
 fn what_many_sessions_add_to_one_row_adds_up() {
     let settings = Settings::default()

@@ -13,8 +13,8 @@ fn arrays_and_alternatives_use_an_index() {
     script(&mut c, include_str!("access.txt"));
 }
 
-/// Random conditions on two tables of the same rows, with duplicates and NULLs, one of which has no
-/// index, give the same rows; and in the wanted order, where that is all of the row.
+/// Random conditions on two tables of the same rows, with duplicates and NULLs, give the same rows.
+/// One table has no index. The order is the same, too, where the wanted order is all of the row.
 #[test]
 fn an_index_changes_no_answer() {
     let seed = std::env::var("MILLPOND_SEED").ok().and_then(|seed| seed.parse().ok());

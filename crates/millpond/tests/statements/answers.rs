@@ -1,4 +1,4 @@
-//! Expressions and what PostgreSQL 15 answers, from files in `answers/`: a line with what is
+//! Expressions and what PostgreSQL 15 answers, from files in `answers/`. A line has what is
 //! selected, then `= ` and the answer's columns, or `! ` with the error's SQLSTATE and message.
 //! Lines that begin with `#` are comments.
 

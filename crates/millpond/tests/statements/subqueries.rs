@@ -93,8 +93,8 @@ SELECT 1
     );
 }
 
-/// The filter of the small tables decides on few rows of the large one, so they come first; but no
-/// two of them without a condition that joins them.
+/// The filter of the small tables decides on few rows of the large one, so they come first. But no
+/// two of them come without a condition that joins them.
 #[test]
 fn relations_without_a_condition_between_them_are_not_joined_first() {
     let fresh = fresh();

@@ -1,5 +1,5 @@
-//! How a frame and its page change: the frame is claimed, taken from its page, owned, and given to
-//! the next page; the page is changed. Also frames that are retired or lost, and pins of no
+//! How a frame and its page change. The frame is claimed, taken from its page, owned, and given to
+//! the next page. The page is changed. Also frames that are retired or lost, and pins of no
 //! session. For the state word's flags and invariants see [`super`].
 //!
 //! **Why a claim can be taken away.** A session that wants the page need not wait for the claimer,

@@ -61,8 +61,8 @@ impl PinBoard {
 
     /// Calls `each` for the latched ones of the `claimed` frames, and then for every pinned frame,
     /// once per session that has it pinned. The call misses no frame that is in use from before the
-    /// heavy barrier until the call ends: by a latch, by a pin, or first by the one and then by the
-    /// other. It may report others, too. `false`: the kernel refused the barrier.
+    /// heavy barrier until the call ends. The use may be a latch, a pin, or first the one and then
+    /// the other. It may report others, too. `false`: the kernel refused the barrier.
     #[must_use]
     pub(crate) fn look(
         &self,

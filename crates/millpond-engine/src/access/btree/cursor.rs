@@ -3,7 +3,7 @@
 //! A cursor copies a leaf (only the slots in its range) into its own memory, and then holds
 //! nothing: no pin, no latch. From there it goes on:
 //! * forward, to the right sibling that the copy names. A split of the copied leaf since then does
-//!   not matter: what moved right was in the copy, and the sibling still begins where the copy
+//!   not matter. What moved right was in the copy, and the sibling still begins where the copy
 //!   ended. If the sibling has left the tree, the scan descends again, to the copy's high key;
 //! * backward, by descending again, to the leaf that holds the last entry before the *fence*. The
 //!   fence is the lower bound of the copied leaf, which its parent (or left neighbour) gave on the
@@ -389,7 +389,7 @@ fn copy_slots(
     start..end
 }
 
-/// The lower bound of the page that `next` leads to: the separator of the downlink that is
+/// The lower bound of the page that `next` leads to. It is the separator of the downlink that is
 /// followed, or the high key that is passed to the right.
 fn fence_told<R>(
     node: Node<'_, PageView<'_>>,

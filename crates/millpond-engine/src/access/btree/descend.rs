@@ -2,7 +2,7 @@
 //!
 //! Nothing is held between two pages. Meanwhile:
 //! * the child may be split: its high key shows that, and the right link leads on (btree rule 3);
-//! * the root may be split: it keeps its block and gains a level, so the child read from it is
+//! * the root may be split: it keeps its block and gains a level. So the child read from it is
 //!   still a page of the tree;
 //! * the child may leave the tree: it is marked deleted, and a new descent no longer leads there.
 //!

@@ -1,7 +1,7 @@
 //! Lookups of many keys together.
 //!
 //! The keys are sorted and go down the tree level by level. A page that several of them pass is
-//! read once. The pages of the next level are then known before any of them is needed, so a
+//! read once. The pages of the next level are then known before any of them is needed. So a
 //! [`ReadStream`] reads those that are not in memory at the same time. A single lookup would wait
 //! for one page after the other.
 //!

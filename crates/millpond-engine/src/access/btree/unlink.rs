@@ -122,7 +122,7 @@ fn log_unlink<'e, E: Env + ?Sized>(
     Ok(true)
 }
 
-/// Whether a page outside the tree may be used again: a new one that was never used, or one that
+/// Whether a page outside the tree may be used again. It may if it is new and was never used, or
 /// was deleted before every operation now under way began.
 pub(crate) fn is_free<E: Env + ?Sized>(env: &E, page: &[u8; PAGE_SIZE]) -> bool {
     let node = Node(page);

@@ -282,7 +282,7 @@ fn check_links(
 }
 
 /// Whether a reader of a replaced version would look for the successor. No reader does if the
-/// update was rolled back: its mark stays while others hold the row, and the successor may be gone
+/// update was rolled back. Its mark stays while others hold the row, and the successor may be gone
 /// with its page. Nor does one if no snapshot sees the version any more: the successor may be gone
 /// first.
 fn leads_to_successor(ctx: &Ctx, header: &TupleHeader) -> EngineResult<bool> {

@@ -5,7 +5,7 @@
 //! maker. Here the page is read once: as a whole if most of it may be wanted, else only the columns
 //! of the visible rows.
 //!
-//! As in [`super::fetch()`], results made of torn bytes are discarded: the rows count only once the
+//! As in [`super::fetch()`], results made of torn bytes are discarded. The rows count only once the
 //! pool has confirmed that the page did not change meanwhile. If the pool gives any other answer
 //! (the page has left memory and may not be waited for, or was truncated), there are no rows.
 

@@ -1,15 +1,15 @@
 //! Row locks: taking them, and finding their holders.
 //!
 //! One holder of a row version is in its xmax: the transaction that replaced or deleted the version
-//! if there is one, else one that locked it. Further holders are in the table of row locks in
-//! memory (`transam::row_locks`); the flag XMAX_IS_MULTI says to look there. Readers need not look:
-//! the transaction that ended a version is in the version, and locks do not concern them (heap rule
-//! 13).
+//! if there is one. Else it is one that locked the version. Further holders are in the table of row
+//! locks in memory (`transam::row_locks`); the flag XMAX_IS_MULTI says to look there. Readers need
+//! not look: the transaction that ended a version is in the version, and locks do not concern them
+//! (heap rule 13).
 //!
 //! Of all locks, only FOR KEY SHARE is compatible with a change of the row, and only with one that
-//! keeps its unique keys. The holders of such a lock then hold the new version, too: by `carry`
-//! when the version is made, by [`lock_successor`] when the lock comes later. They also stay noted
-//! on the old version, because the change may be rolled back.
+//! keeps its unique keys. The holders of such a lock then hold the new version, too. `carry` adds
+//! them when the version is made, [`lock_successor`] when the lock comes later. They also stay
+//! noted on the old version, because the change may be rolled back.
 
 use millpond_buffer::{BlockNumber, ExclusivePage, PageId, Wait};
 use millpond_sync::mutant;

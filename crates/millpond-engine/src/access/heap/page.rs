@@ -4,13 +4,13 @@
 //! the *prune hint*: the smallest id of a transaction that may have left something here to prune,
 //! or 0. It is only a hint; vacuum looks at everything.
 //!
-//! Page flags: bit 0 has-unused (item page); bit 1 all-visible: every version on the page is
-//! visible to every snapshot, so readers skip the headers (heap rule 7).
+//! Page flags: bit 0 is has-unused (item page), bit 1 is all-visible. On an all-visible page every
+//! snapshot sees every version, so readers skip the headers (heap rule 7).
 //!
-//! A *chain* (PostgreSQL's HOT chain) begins at a root: a line pointer that index entries may name,
-//! either a redirect or a tuple that is not HEAP_ONLY. The chain follows ctid while HOT_UPDATED is
-//! set, all on one page. A member counts only if its xmin is its predecessor's xmax: otherwise the
-//! line pointer was used again (heap rule 4).
+//! A *chain* (PostgreSQL's HOT chain) begins at a root, a line pointer that index entries may name.
+//! It is either a redirect or a tuple that is not HEAP_ONLY. The chain follows ctid while
+//! HOT_UPDATED is set, all on one page. A member counts only if its xmin is its predecessor's xmax:
+//! otherwise the line pointer was used again (heap rule 4).
 
 use std::ops::Range;
 

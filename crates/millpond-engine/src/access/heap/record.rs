@@ -17,8 +17,8 @@
 //! Bit 7 of info: block 0 becomes an empty heap page first. It is not read and needs no image.
 //!
 //! - *tuple*: offset u16, flags u16, natts u16, cid u32, xmin u64, then the columns to the end.
-//! - *many*: xmin u64, cid u32, flags u8 (bit 0: set all-visible), reserved u8, count u16; then per
-//!   tuple offset u16, flags u16, natts u16, length u16, columns.
+//! - *many*: xmin u64, cid u32, flags u8 (bit 0: set all-visible), reserved u8, count u16. Then per
+//!   tuple: offset u16, flags u16, natts u16, length u16, columns.
 //! - *tuple delta*: as a tuple, but instead of the columns prefix u16, suffix u16, middle. The
 //!   first prefix bytes and the last suffix bytes are those of the old version's columns.
 //! - *mark*: offset u16, flags u16, cid u32, xmax u64, next block u32, next offset u16: the

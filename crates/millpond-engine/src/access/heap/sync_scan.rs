@@ -2,8 +2,8 @@
 //! together.
 //!
 //! What one scan reads is still in memory for the other, so the table is read once for both. Each
-//! scan still reads each of its blocks once: from its start to the end of its range, then from the
-//! beginning of the range to its start (heap rule 12).
+//! scan still reads each of its blocks once (heap rule 12). It goes from its start to the end of
+//! its range, then from the beginning of the range to its start.
 //!
 //! **State.** Each table has one array of positions in shared memory. A scan in several parts has a
 //! *lane* for each part, because the parts are far from each other. A scan in one part uses lane 0.

@@ -1,8 +1,8 @@
 //! 2Q: a FIFO for pages seen once, and an LRU list for pages that return after they left it.
 //!
 //! T. Johnson and D. Shasha, 2Q: A Low Overhead High Performance Buffer Management Replacement
-//! Algorithm, VLDB 1994. This is the full version with the paper's recommended sizes: Kin is a
-//! quarter of the pages; Kout is half as many numbers as there are pages.
+//! Algorithm, VLDB 1994. This is the full version with the paper's recommended sizes. Kin is a
+//! quarter of the pages. Kout is half as many numbers as there are pages.
 
 use super::lists::Lists;
 use super::{Access, Policy};

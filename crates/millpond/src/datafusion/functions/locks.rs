@@ -1,9 +1,8 @@
-//! Advisory locks in queries. Rows are computed by the query's threads, but locks belong to the
-//! session, which its own thread uses alone: so a call is sent to that thread, which waits for the
-//! query's rows meanwhile
-//! ([`RowStream::next_batch`](crate::datafusion::plan::RowStream::next_batch)), and the function
-//! waits for the answer. There the wait for the lock heeds cancellation and timeouts like any
-//! other; if it fails, so does the statement.
+//! Advisory locks in queries. The query's threads compute rows, but locks belong to the session,
+//! which only its own thread uses. So a function sends its call to that thread and waits for the
+//! answer. Meanwhile that thread waits for the query's rows
+//! ([`RowStream::next_batch`](crate::datafusion::plan::RowStream::next_batch)). There the wait for
+//! the lock heeds cancellation and timeouts like any other; if it fails, so does the statement.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};

@@ -1,8 +1,8 @@
 //! PostgreSQL's functions that DataFusion lacks: what clients ask of the catalogs.
 //!
-//! Three groups, by what they depend on: nothing ([`fixed`]), the catalog's state ([`catalog`],
-//! made anew for each plan), the session ([`session`], placeholders in a plan that each run
-//! replaces). They work value by value: catalogs are small.
+//! Three groups, by what they depend on. Those of [`fixed`] depend on nothing, those of [`catalog`]
+//! on the catalog's state, so each plan makes them anew. Those of [`session`] are placeholders in a
+//! plan that each run replaces. They work value by value: catalogs are small.
 
 mod arrays;
 mod catalog;

@@ -31,8 +31,8 @@ fn body(expr: &mut SetExpr) -> bool {
     }
 }
 
-/// True if the rows of `select` must be none: an aggregate over nothing still has a row, so a
-/// select with one (psql asks none of empty relations) is left alone.
+/// True if the rows of `select` must be none. An aggregate over nothing still has a row, so a
+/// select with one is left alone (psql asks none of empty relations).
 pub fn reads_nothing(select: &Select) -> bool {
     let grouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
     select.from.iter().any(joins_empty)

@@ -1,6 +1,6 @@
 //! Output columns get the names that PostgreSQL gives them.
 //!
-//! DataFusion wants the names of a select's columns to be distinct, PostgreSQL does not care: from
+//! DataFusion wants the names of a select's columns to be distinct; PostgreSQL does not care. From
 //! its second use on, a name is followed by [`REPEATED`] and a number, which [`shown`] takes off
 //! again.
 

@@ -59,8 +59,8 @@ pub fn expr(expr: &mut Expr) {
     }
 }
 
-/// Whether a `FROM` unnests an array: the catalogs' arrays that psql unnests are options of tables
-/// that hold other tables' long values, of which there are none.
+/// Whether a `FROM` unnests an array. The catalogs' arrays that psql unnests are options of tables
+/// that hold other tables' long values. There are no such tables.
 fn unnests(from: &TableWithJoins) -> bool {
     match &from.relation {
         TableFactor::UNNEST { .. } => true,

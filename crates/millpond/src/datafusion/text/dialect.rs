@@ -60,8 +60,8 @@ impl Dialect for Bounded {
     }
 
     /// Names of arguments are identifiers. They are expressions only in `json_object('a': 1)`,
-    /// which is newer than the PostgreSQL that is meant; for those the parser would parse every
-    /// argument of every call twice.
+    /// which is newer than PostgreSQL 15. For those the parser would parse every argument of every
+    /// call twice.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

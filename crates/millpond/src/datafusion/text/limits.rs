@@ -1,9 +1,9 @@
 //! Limits that keep recursion over a statement's tree within any thread's stack.
 //!
-//! The parser bounds nesting by itself, but it builds `a + b + c ...` as a tree as deep as the
-//! chain is long, without recursion; binding, evaluating or dropping that tree recurses. A chain is
-//! no deeper than the number of operators and keywords between two commas at one level of
-//! parentheses. So these are counted, summed over the levels that are open.
+//! The parser bounds nesting by itself. But it builds `a + b + c ...` without recursion, as a tree
+//! as deep as the chain is long. Binding, evaluating or dropping that tree recurses. A chain is no
+//! deeper than the number of operators and keywords between two commas at one level of parentheses.
+//! So these are counted, summed over the levels that are open.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};

@@ -1,7 +1,7 @@
 //! A query's text as the tree of sqlparser, which DataFusion's planner reads.
 //!
 //! The text is known to be a query of PostgreSQL's grammar. sqlparser does not know all of those,
-//! and takes some for something else; where that can be seen it is set right among the tokens
+//! and takes some for something else. Where that can be seen, the tokens are set right
 //! ([`operator`], [`distinct_from`]), or the text is refused ([`misunderstood`]). Nesting and chain
 //! lengths are limited before anything recurses ([`limits`]).
 
@@ -40,8 +40,8 @@ pub fn parse(sql: &str) -> Result<Option<Box<Query>>> {
     })
 }
 
-/// What in a query's text the query engine would take for something else: row locks that it would
-/// not take, functions whose formats it would misread, collations and columns that it would ignore.
+/// What in a query's text the query engine would take for something else. It would take no row
+/// locks, misread the formats of some functions, and ignore some collations and columns.
 pub fn misunderstood(sql: &str) -> Option<String> {
     let tokens = tokens(sql)?;
     let words: Vec<&TokenWithSpan> =

@@ -199,7 +199,7 @@ impl Uring {
         Some((job, result))
     }
 
-    /// Takes all jobs. The kernel may still use their memory and files, so these are left to it
+    /// Takes all jobs. The kernel may still use their memory and files. So these are left to it
     /// before any requester is told: a panic of one then frees nothing. The ring must not be used
     /// after that.
     pub(super) fn abandon(&mut self) -> Vec<Job> {

@@ -46,10 +46,10 @@
 //!                longer than the prefix
 //! ```
 //!
-//! A body is a u16 (bits 0 to 14: bytes of the key after the prefix; bit 15: a tid follows), six
-//! bytes of tid if bit 15 is set, then the bytes of the key after prefix and head. The tid is
-//! big-endian. In narrow leaves it is the row; in inner pages it is what separates entries of equal
-//! keys. The high key's body always has a tid, and the whole key.
+//! A body begins with a u16. Bits 0 to 14 are the bytes of the key after the prefix; bit 15 says
+//! that a tid follows, of six bytes. Then come the bytes of the key after prefix and head. The tid
+//! is big-endian. In narrow leaves it is the row; in inner pages it is what separates entries of
+//! equal keys. The high key's body always has a tid, and the whole key.
 
 use millpond_buffer::PAGE_SIZE;
 

@@ -39,8 +39,8 @@ fn body_bytes(len: usize, tid: u64, prefix: usize) -> usize {
     }
 }
 
-/// What entries take in this form, for each prefix that may be the best one: as long as the keys'
-/// common prefix, or one or two bytes shorter.
+/// What entries take in this form, for each prefix that may be the best one. That is as long as the
+/// keys' common prefix, or one or two bytes shorter.
 ///
 /// With a still shorter prefix all keys have more than two bytes after it. Then each further byte
 /// of prefix saves a byte in every key. So for two or more entries no shorter prefix is better.

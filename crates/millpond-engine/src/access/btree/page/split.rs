@@ -32,7 +32,7 @@ const APPEND_FILL: usize = 90;
 const TOLERANCE: usize = 6;
 
 /// The separator between two neighbours: the shortest start of the right key that is after the left
-/// key, or the whole right entry if the keys are equal.
+/// key. If the keys are equal, it is the whole right entry.
 pub(crate) fn separator<'a>(left: &Item<'_>, right: &Item<'a>) -> (&'a [u8], u64) {
     if left.key == right.key {
         return (right.key, right.tid);
