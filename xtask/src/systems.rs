@@ -49,9 +49,10 @@ const TARGETS: [&str; 3] =
     ["x86_64-apple-darwin", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
 
 /// The crates that need no C compiler for the target, except for tests.
-const CHECKED: [&str; 6] = [
+const CHECKED: [&str; 7] = [
     "millpond-sync",
     "millpond-vfs",
+    "millpond-types",
     "millpond-buffer",
     "millpond-engine",
     "millpond-sim",

@@ -30,7 +30,6 @@ pub mod table;
 pub(crate) mod testing;
 pub mod timeout;
 pub mod transam;
-pub mod types;
 pub mod wal;
 
 // The formats on disk (docs/file-format.md) are for pages of this size.
@@ -44,6 +43,8 @@ pub use config::EngineConfig;
 pub use ctx::{Ctx, Shared};
 pub use engine::Engine;
 pub use error::{EngineError, EngineResult, relation_file};
+/// The types of columns, and their values.
+pub use millpond_types as types;
 pub use millpond_vfs::is_out_of_descriptors;
 pub use session::Session;
 pub use sort::temp::{TempFile, TempFiles, TempSpace, TempSpaceExceeded};

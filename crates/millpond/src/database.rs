@@ -11,18 +11,19 @@ use millpond_engine::timeout::Watchdog;
 
 use crate::conn::shared::SharedPlans;
 use crate::conn::{self, ConnectOptions, Connection, Connections};
-use crate::error::Result;
-use crate::memory::{QueryMemory, default_limit, machine_bytes};
-use crate::plan::external::ExternalPlanner;
-use crate::settings::{Configuration, Settings, bulk_access_of};
-use crate::statistics::Statistics;
+use millpond_query::error::Result;
+use millpond_query::memory::{QueryMemory, default_limit, machine_bytes};
+use millpond_query::plan::external::QueryEngine;
+use millpond_query::query::Server;
+use millpond_query::settings::{Configuration, Settings, bulk_access_of};
+use millpond_query::statistics::Statistics;
 
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
     configuration: Configuration,
     engine: Arc<Engine>,
-    query_engine: Option<ExternalPlanner>,
+    query_engine: Option<Box<dyn QueryEngine>>,
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
@@ -44,7 +45,7 @@ impl Database {
         let memory = QueryMemory::new(query_memory);
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
-            query_engine: ExternalPlanner::new(&settings, query_threads, &memory)?,
+            query_engine: query_engine(&settings, query_threads, &memory)?,
             configuration: Configuration::new(settings),
             engine,
             statistics,
@@ -103,8 +104,8 @@ impl Database {
         &self.statistics
     }
 
-    pub(crate) fn query_engine(&self) -> Option<&ExternalPlanner> {
-        self.query_engine.as_ref()
+    pub(crate) fn query_engine(&self) -> Option<&dyn QueryEngine> {
+        self.query_engine.as_deref()
     }
 
     pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
@@ -127,6 +128,41 @@ impl Database {
     pub(crate) fn plans(&self) -> &SharedPlans {
         &self.plans
     }
+}
+
+impl Server for Database {
+    fn configuration(&self) -> &Configuration {
+        self.configuration()
+    }
+
+    fn reload_configuration(&self) -> bool {
+        self.reload_configuration()
+    }
+
+    fn statistics(&self) -> &Arc<Statistics> {
+        self.statistics()
+    }
+}
+
+/// The second executor, whose queries have at most `threads` threads together.
+#[cfg(feature = "datafusion")]
+fn query_engine(
+    settings: &Settings,
+    threads: usize,
+    memory: &Arc<QueryMemory>,
+) -> Result<Option<Box<dyn QueryEngine>>> {
+    let niceness = i32::try_from(settings.int("query_threads_nice")).unwrap_or(0);
+    Ok(Some(Box::new(millpond_datafusion::Planner::new(niceness, threads, memory)?)))
+}
+
+/// There is none.
+#[cfg(not(feature = "datafusion"))]
+fn query_engine(
+    _: &Settings,
+    _: usize,
+    _: &Arc<QueryMemory>,
+) -> Result<Option<Box<dyn QueryEngine>>> {
+    Ok(None)
 }
 
 /// The memory that the process may have, in pages; 0 if it can't be found out.

@@ -2,9 +2,9 @@
 //!
 //! Only built with the feature `fuzzing`, and no part of the API.
 
-use crate::error::Result;
-use crate::lex::{self, Literals};
-use crate::parse;
+use millpond_query::error::Result;
+use millpond_query::lex::{self, Literals};
+use millpond_query::parse;
 
 /// Takes a text through the lexer of the fast path and through the parser; returns how many
 /// statements it has.

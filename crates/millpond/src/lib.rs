@@ -17,50 +17,29 @@
 //! until they are done. A server calls those that don't instead: see [`conn`].
 #![forbid(unsafe_code)]
 
-mod advisory;
-mod analyze;
 pub mod conn;
-mod convert;
 pub mod copy;
 mod database;
-#[cfg(feature = "datafusion")]
-mod datafusion;
-pub mod error;
-mod exec;
-mod expr;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod lex;
-mod memory;
-mod parse;
-mod plan;
-pub mod query;
-mod relation_size;
-mod run;
-pub mod settings;
-mod sink;
-pub mod statistics;
-mod system_relations;
-pub mod types;
 
 /// The README's example, to be compiled with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What `version()` answers and clients see of the server: a PostgreSQL whose protocol and catalogs
-/// are meant.
-pub const VERSION_STRING: &str =
-    concat!("PostgreSQL 15.0 (Millpond ", env!("CARGO_PKG_VERSION"), ")");
-
 pub use conn::{
     CancelHandle, CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared,
     Rows, TransactionStatus,
 };
 pub use database::Database;
-pub use error::{Result, Severity, SqlError, SqlState};
 pub use millpond_buffer::Wait;
-pub use millpond_engine::types::{DataType, Datum, Numeric, NumericRef, Value};
-pub use settings::{SessionSettings, Settings};
-pub use sink::{ColumnDesc, CommandTag, CopyFormat, RowSink};
+pub use millpond_query::settings::{SessionSettings, Settings};
+pub use millpond_query::{
+    ColumnDesc, CommandTag, CopyFormat, Result, RowSink, Severity, SqlError, SqlState,
+    VERSION_STRING, error, settings, statistics,
+};
+/// PostgreSQL's text and binary formats.
+pub use millpond_types::format as types;
+pub use millpond_types::{DataType, Datum, Numeric, NumericRef, Value};

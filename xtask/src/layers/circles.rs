@@ -12,7 +12,8 @@ use super::uses;
 use crate::run::Failed;
 
 /// The crates whose modules are checked.
-const CRATES: &[&str] = &["millpond-sync", "millpond-vfs", "millpond-buffer", "millpond-engine"];
+const CRATES: &[&str] =
+    &["millpond-sync", "millpond-vfs", "millpond-types", "millpond-buffer", "millpond-engine"];
 
 /// Modules of one folder that use each other in a circle.
 pub struct Circle {

@@ -17,7 +17,7 @@ impl Exception {
 }
 
 pub const EXCEPTIONS: &[Exception] = &[Exception {
-    krate: "millpond-engine",
-    modules: &["types::array", "types::key", "types::other", "types::record"],
+    krate: "millpond-types",
+    modules: &["array", "key", "other", "record"],
     reason: "the key of an array or a record is made of the keys of what is in it, of any type",
 }];

@@ -128,8 +128,8 @@ pub fn param(
                 let message = WireError::Encoding(BadBytes::of(bytes, e)).to_string();
                 SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
             })
-            .and_then(|text| text::parse(ty, text::check_text(text)?, options)),
-        1 => binary::decode(ty, bytes),
+            .and_then(|text| Ok(text::parse(ty, text::check_text(text)?, options)?)),
+        1 => binary::decode(ty, bytes).map_err(SqlError::from),
         _ => Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
             format!("unsupported format code: {code}"),

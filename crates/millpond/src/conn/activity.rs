@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use millpond_engine::session::Session;
 use millpond_engine::timeout::Watchdog;
-use millpond_engine::types::current_timestamp;
+use millpond_types::current_timestamp;
 
 use super::cancel::{CancelHandle, DeadlineGuard, Watched};
-use crate::error::Result;
+use millpond_query::error::Result;
 
 /// The statement that a session runs, or has run last, as watchers know it.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use std::task::Waker;
 
 use millpond_engine::session::CancelHandle as EngineCancel;
 use millpond_engine::timeout::{Cancellation, StopReason};
+use millpond_query::cancel::error;
 
-use crate::error::{Result, SqlError, SqlState};
+use millpond_query::error::{Result, SqlError};
 
 pub(super) use millpond_engine::timeout::{DeadlineGuard, Watched};
 
@@ -75,24 +76,5 @@ impl CancelHandle {
     /// The error for the reason why.
     pub(crate) fn error(&self) -> SqlError {
         error(self.session.reason().unwrap_or(StopReason::Request))
-    }
-}
-
-fn error(reason: StopReason) -> SqlError {
-    match reason {
-        StopReason::Terminate => SqlError::fatal(
-            SqlState::ADMIN_SHUTDOWN,
-            "terminating connection due to administrator command",
-        ),
-        StopReason::IdleInTransaction => SqlError::fatal(
-            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-            "terminating connection due to idle-in-transaction timeout",
-        ),
-        StopReason::StatementTimeout => {
-            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
-        }
-        StopReason::Request => {
-            SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
-        }
     }
 }

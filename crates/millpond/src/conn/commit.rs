@@ -3,8 +3,8 @@
 use super::session::Block;
 use super::transaction::{Ended, Pending};
 use super::{Connection, Executed};
-use crate::error::Result;
-use crate::sink::RowSink;
+use millpond_query::error::Result;
+use millpond_query::sink::RowSink;
 
 impl Connection {
     /// Has an implicit transaction commit next.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::CancelHandle;
-use crate::error::{Result, SqlError, SqlState};
+use millpond_query::error::{Result, SqlError, SqlState};
 
 /// The open connections of a database.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! The data of a COPY FROM STDIN, as it comes from the client.
 
 use super::{Connection, Executed};
-use crate::error::{Result, SqlError, SqlState};
-use crate::sink::RowSink;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::sink::RowSink;
 
 impl Connection {
     /// Data of a `COPY FROM STDIN`, cut anywhere.

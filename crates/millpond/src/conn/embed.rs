@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::types::{Collect, Rows};
 use super::{Connection, Executed, Params};
-use crate::error::{Result, SqlError, SqlState};
-use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{Datum, Value, Wait};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 
 /// Keeps rows and the tag of the statement.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl Connection {
             .map(|value| match value {
                 // Text goes where a literal would: its place decides what it is.
                 Value::Text(_) => None,
-                value => crate::expr::cast::type_of(&value.as_datum()),
+                value => millpond_query::expr::cast::type_of(&value.as_datum()),
             })
             .collect();
         let prepared = self.prepare(sql, &types)?;
@@ -122,8 +122,8 @@ impl Connection {
         let options = self.format_options();
         let mut bound = Params::with_capacity(params.len());
         for (value, ty) in params.iter().zip(prepared.params()) {
-            let value = crate::expr::Val::Borrowed(value.as_datum());
-            bound.push(crate::expr::cast::cast(value, *ty, false, &options)?.into_value());
+            let value = millpond_query::expr::Val::Borrowed(value.as_datum());
+            bound.push(millpond_query::expr::cast::cast(value, *ty, false, &options)?.into_value());
         }
         let mut portal = self.bind(&prepared, bound)?;
         let mut executed = self.execute_portal(&mut portal, 0, sink)?;

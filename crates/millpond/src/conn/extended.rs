@@ -8,10 +8,10 @@ use super::session::Block;
 use super::statement::{Item, Step};
 use super::transaction::{Pending, in_failed_transaction};
 use super::{Connection, Executed, Params};
-use crate::convert::is_would_block;
-use crate::error::{Result, SqlError, SqlState};
-use crate::sink::{CommandTag, RowSink};
 use crate::{DataType, Wait};
+use millpond_query::convert::is_would_block;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::sink::{CommandTag, RowSink};
 
 impl Connection {
     /// Prepares one statement, however long planning it takes. Parameters whose type is not given

@@ -12,8 +12,8 @@ use std::sync::{Arc, Weak};
 use millpond_engine::table::TableError;
 use smallvec::SmallVec;
 
-use crate::error::Result;
-use crate::plan::{Plan, Planned};
+use millpond_query::error::Result;
+use millpond_query::plan::{Plan, Planned};
 
 /// What one portal reads, by oid.
 pub(super) type Reads = Arc<[u32]>;

@@ -65,10 +65,10 @@ use millpond_engine::session::Session;
 use millpond_sync::prefetch::prefetch;
 
 use crate::database::Database;
-use crate::error::{Result, SqlError};
-use crate::settings::SessionSettings;
-use crate::sink::RowSink;
-use crate::types::FormatOptions;
+use millpond_query::error::{Result, SqlError};
+use millpond_query::settings::SessionSettings;
+use millpond_query::sink::RowSink;
+use millpond_types::format::FormatOptions;
 
 pub use cancel::CancelHandle;
 pub(crate) use connections::Connections;

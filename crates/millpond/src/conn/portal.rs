@@ -9,11 +9,11 @@ use super::prepared::{Body, Prepared};
 use super::session::{Block, SqlSession};
 use super::types::{Executed, Params};
 use crate::Datum;
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::ParamTypes;
-use crate::memory::{Rows, Tuplestore};
-use crate::plan::Planned;
-use crate::sink::{ColumnDesc, CommandTag, RowSink};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::expr::bind::ParamTypes;
+use millpond_query::memory::{Rows, Tuplestore};
+use millpond_query::plan::Planned;
+use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 
 /// A prepared statement with its parameters, ready to run or in the middle of it.
 #[derive(Debug)]

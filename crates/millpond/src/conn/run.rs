@@ -1,13 +1,13 @@
 //! Planning statements, and running plans in the session's transaction.
 
 use super::session::SqlSession;
-use crate::convert::STALE;
-use crate::error::{Result, SqlError};
-use crate::expr::bind::ParamTypes;
-use crate::parse::{Source, Statement};
-use crate::plan::{Planned, Planner, UsableIndexes};
-use crate::sink::{CommandTag, RowSink};
 use crate::{Value, Wait};
+use millpond_query::convert::STALE;
+use millpond_query::error::{Result, SqlError};
+use millpond_query::expr::bind::ParamTypes;
+use millpond_query::parse::{Source, Statement};
+use millpond_query::plan::{Planned, Planner, UsableIndexes};
+use millpond_query::sink::{CommandTag, RowSink};
 
 /// Plans that one execution of a statement makes: more would be a fault here, not a busy maker of
 /// definitions.

@@ -9,11 +9,11 @@ use super::statement::{Item, Step};
 use super::texts::Known;
 use super::transaction::Pending;
 use super::{Connection, Executed};
-use crate::convert::{STALE, is_would_block};
-use crate::error::{Result, SqlError};
-use crate::parse::Statement;
-use crate::plan::Planned;
-use crate::sink::{CommandTag, RowSink};
+use millpond_query::convert::{STALE, is_would_block};
+use millpond_query::error::{Result, SqlError};
+use millpond_query::parse::Statement;
+use millpond_query::plan::Planned;
+use millpond_query::sink::{CommandTag, RowSink};
 
 /// A text in execution.
 #[derive(Debug)]

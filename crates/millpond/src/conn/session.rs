@@ -7,7 +7,7 @@
 //! of settings, `status` how statements begin and end. Utility statements are functions that get it
 //! (`utility`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use millpond_buffer::Wait;
 use millpond_engine::catalog::CatalogState;
@@ -17,16 +17,16 @@ use super::activity::Activity;
 use super::cancel::CancelHandle;
 use super::in_use::InUse;
 use super::types::ConnectOptions;
-use crate::advisory::Notices;
-use crate::convert::would_block;
 use crate::database::Database;
-use crate::error::Result;
-use crate::exec::{Exec, Scratch};
-use crate::expr::Facts;
-use crate::memory::{Resources, ValueRoom};
-use crate::parse::{self, Statement};
-use crate::query::{SessionInfo, SettingInfo};
-use crate::settings::{SessionSettings, SettingId};
+use millpond_query::advisory::Notices;
+use millpond_query::convert::would_block;
+use millpond_query::error::Result;
+use millpond_query::exec::{Exec, Scratch};
+use millpond_query::expr::Facts;
+use millpond_query::memory::{Resources, ValueRoom};
+use millpond_query::parse::{self, Statement};
+use millpond_query::query::{Server, SessionInfo, SettingInfo};
+use millpond_query::settings::{SessionSettings, SettingId};
 
 /// What a session tells expressions. (Not a function, which would borrow all of it.)
 macro_rules! facts_of {
@@ -38,7 +38,7 @@ macro_rules! facts_of {
             process_id: $session.process_id(),
             settings: &$session.settings,
             session: Some(&$session.engine),
-            server: Some(&$session.database),
+            server: Some(&*$session.database),
             notices: &$session.notices,
             only_locks: false,
         }
@@ -163,7 +163,7 @@ impl SqlSession {
             scratch: &mut self.scratch,
             wait: self.wait,
             resources: &self.resources,
-            cancel: self.activity.cancel(),
+            cancel: self.activity.cancel().session(),
             info: &info,
         })
     }
@@ -197,7 +197,7 @@ fn session_info(facts: &Facts<'_>, database: &Arc<crate::Database>) -> SessionIn
         user: facts.user.to_owned(),
         pid: facts.process_id,
         statistics: Some(Arc::clone(database.statistics())),
-        server: Arc::downgrade(database),
+        server: Some(Arc::downgrade(database) as Weak<dyn Server>),
         settings: SettingId::all()
             .map(|id| SettingInfo {
                 name: id.definition().name.to_owned(),

@@ -1,8 +1,8 @@
 //! Values of settings as statements set them.
 
 use super::session::{Block, SqlSession};
-use crate::error::{Result, SqlError};
-use crate::settings::SettingId;
+use millpond_query::error::{Result, SqlError};
+use millpond_query::settings::SettingId;
 
 impl SqlSession {
     /// Sets a setting, or with no value resets it. With `local` it lasts for the transaction.

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::DataType;
-use crate::lex::cache::Keyed;
-use crate::parse::Statement;
-use crate::plan::{Plan, Planned};
+use millpond_query::lex::cache::Keyed;
+use millpond_query::parse::Statement;
+use millpond_query::plan::{Plan, Planned};
 
 /// Texts that are known at most.
 const CAPACITY: usize = 1024;

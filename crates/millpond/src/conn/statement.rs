@@ -6,11 +6,11 @@ use super::session::Block;
 use super::transaction::{Pending, in_failed_transaction};
 use super::utility::copy::Copied;
 use super::{Connection, Params, utility};
-use crate::convert::{STALE, is_would_block};
-use crate::error::{Result, SqlError};
-use crate::parse::Statement;
-use crate::plan::Planned;
-use crate::sink::{CommandTag, CopyFormat, RowSink};
+use millpond_query::convert::{STALE, is_would_block};
+use millpond_query::error::{Result, SqlError};
+use millpond_query::parse::Statement;
+use millpond_query::plan::Planned;
+use millpond_query::sink::{CommandTag, CopyFormat, RowSink};
 
 /// A statement that is to run.
 #[derive(Debug, Clone)]

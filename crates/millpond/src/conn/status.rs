@@ -1,12 +1,12 @@
 //! How statements of a session begin, end and fail, and what watchers see of it.
 
 use millpond_engine::proc::ActivityState;
-use millpond_engine::types::current_timestamp;
+use millpond_types::current_timestamp;
 
 use super::session::{Block, SqlSession};
 use crate::Wait;
-use crate::error::{Result, SqlError, SqlState};
-use crate::sink::RowSink;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::sink::RowSink;
 
 impl SqlSession {
     /// A statement begins: its timeout runs, and watchers see it. `prepared` tells prepared
@@ -37,7 +37,7 @@ impl SqlSession {
             || error.sqlstate == SqlState::CANNOT_CONNECT_NOW;
         let error = if is_stopped && self.cancel().is_raised() {
             self.cancel().error()
-        } else if error.sqlstate == crate::convert::STALE {
+        } else if error.sqlstate == millpond_query::convert::STALE {
             SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the table's definition kept changing",

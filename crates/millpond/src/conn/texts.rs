@@ -8,15 +8,15 @@ use millpond_sync::prefetch::prefetch;
 use super::session::SqlSession;
 use super::shared::{Compiled, Text};
 use super::types::Params;
-use crate::error::Result;
-use crate::expr::bind::ParamTypes;
-use crate::expr::types::NUMERIC;
-use crate::lex::cache::Cache;
-use crate::lex::{self, LiteralKind, Literals};
-use crate::parse;
-use crate::plan::{Plan, UsableIndexes};
-use crate::types::{FormatOptions, text};
 use crate::{Value, Wait};
+use millpond_query::error::Result;
+use millpond_query::expr::bind::ParamTypes;
+use millpond_query::expr::types::NUMERIC;
+use millpond_query::lex::cache::Cache;
+use millpond_query::lex::{self, LiteralKind, Literals};
+use millpond_query::parse;
+use millpond_query::plan::{Plan, UsableIndexes};
+use millpond_types::format::{FormatOptions, text};
 
 /// Plans kept behind the lexer, for one connection.
 const CACHED_PLANS: usize = 256;

@@ -2,13 +2,13 @@
 
 use millpond_engine::session::{Commit, CommitTicket, TransactionOptions};
 use millpond_engine::transam::Isolation;
-use millpond_engine::types::current_timestamp;
+use millpond_types::current_timestamp;
 
 use super::session::{Block, SqlSession};
-use crate::convert::is_would_block;
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{IsolationLevel, TransactionModes};
-use crate::sink::{CommandTag, RowSink};
+use millpond_query::convert::is_would_block;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::{IsolationLevel, TransactionModes};
+use millpond_query::sink::{CommandTag, RowSink};
 
 /// How ending a transaction went.
 pub(super) enum Ended {

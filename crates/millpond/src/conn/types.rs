@@ -6,9 +6,9 @@ use std::sync::Arc;
 pub use millpond_engine::session::CommitTicket;
 use smallvec::SmallVec;
 
-use crate::error::Result;
-use crate::sink::{ColumnDesc, CommandTag, CopyFormat, RowSink};
 use crate::{DataType, Datum, Value};
+use millpond_query::error::Result;
+use millpond_query::sink::{ColumnDesc, CommandTag, CopyFormat, RowSink};
 
 /// The values of a statement's parameters.
 pub type Params = SmallVec<[Value; 4]>;

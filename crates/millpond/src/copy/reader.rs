@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::RowFormat;
 use super::line::{Line, LineFinder};
-use crate::error::{Result, SqlError, SqlState};
-use crate::types::binary::invalid_utf8;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_types::format::binary::invalid_utf8;
 
 /// A row longer than this is not read (PostgreSQL's limit of a string).
 const MAX_LINE: usize = (1 << 30) - 1;

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::{Result, SqlState};
-use crate::types::FormatOptions;
 use crate::{DataType, Datum};
+use millpond_query::error::{Result, SqlState};
+use millpond_types::format::FormatOptions;
 
 type Rows = Vec<Vec<Option<String>>>;
 

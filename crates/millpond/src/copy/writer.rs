@@ -1,8 +1,8 @@
 //! Writing rows.
 
 use super::RowFormat;
-use crate::types::{FormatOptions, text};
 use crate::{DataType, Datum};
+use millpond_types::format::{FormatOptions, text};
 
 /// Writes rows in a format.
 #[derive(Debug)]

@@ -13,12 +13,12 @@ use super::transaction::in_failed_transaction;
 use super::types::Description;
 use super::utility::explain::explain_columns;
 use super::utility::variables::show_columns;
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::ParamTypes;
-use crate::parse::Statement;
-use crate::plan::Planned;
-use crate::sink::ColumnDesc;
 use crate::{DataType, Wait};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::expr::bind::ParamTypes;
+use millpond_query::parse::Statement;
+use millpond_query::plan::Planned;
+use millpond_query::sink::ColumnDesc;
 
 /// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`,
 /// most drivers).

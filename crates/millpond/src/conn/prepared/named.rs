@@ -8,11 +8,11 @@ use super::{Body, PreparedStatements};
 use crate::conn::portal::Portal;
 use crate::conn::session::SqlSession;
 use crate::conn::types::Params;
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
-use crate::expr::{Env, Row};
-use crate::parse::{Prepare, Source, Which, data_type};
-use crate::sink::{CommandTag, RowSink};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
+use millpond_query::expr::{Env, Row};
+use millpond_query::parse::{Prepare, Source, Which, data_type};
+use millpond_query::sink::{CommandTag, RowSink};
 
 impl PreparedStatements {
     /// PREPARE.

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use crate::conn::session::SqlSession;
 use crate::conn::types::Collect;
-use crate::error::{Result, SqlError};
-use crate::exec::Exec;
-use crate::expr::bind::ParamTypes;
-use crate::parse::Statement;
-use crate::plan::external::ExternalPlan;
-use crate::plan::{Plan, Planned, explain as shape};
-use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum};
+use millpond_query::error::{Result, SqlError};
+use millpond_query::exec::Exec;
+use millpond_query::expr::bind::ParamTypes;
+use millpond_query::parse::Statement;
+use millpond_query::plan::external::ExternalPlan;
+use millpond_query::plan::{Plan, Planned, explain as shape};
+use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 
 /// The columns that EXPLAIN returns.
 pub(in crate::conn) fn explain_columns() -> [ColumnDesc; 1] {
@@ -54,7 +54,7 @@ fn lines_of(session: &mut SqlSession, planned: &Planned, analyze: bool) -> Resul
     let mut lines = shape::lines(planned);
     if let Plan::External(plan) = &planned.plan {
         session.need_wait()?;
-        lines = external(session, plan)?;
+        lines = external(session, plan.as_ref())?;
     }
     if analyze {
         session.need_wait()?;
@@ -70,7 +70,7 @@ fn lines_of(session: &mut SqlSession, planned: &Planned, analyze: bool) -> Resul
     Ok(lines)
 }
 
-fn external(session: &mut SqlSession, plan: &ExternalPlan) -> Result<Vec<String>> {
+fn external(session: &mut SqlSession, plan: &dyn ExternalPlan) -> Result<Vec<String>> {
     session.engine.start_statement()?;
     let explain = |exec: &mut Exec<'_>| plan.explain(exec.scanner(plan)?);
     let lines = session.with_exec(explain);

@@ -8,11 +8,11 @@ use millpond_syntax::tree;
 
 use crate::Wait;
 use crate::conn::session::{Block, SqlSession};
-use crate::convert::is_would_block;
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::Name;
-use crate::plan::find_table;
-use crate::sink::CommandTag;
+use millpond_query::convert::is_would_block;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::Name;
+use millpond_query::plan::find_table;
+use millpond_query::sink::CommandTag;
 
 pub(super) fn lock_tables(
     session: &mut SqlSession,

@@ -12,9 +12,9 @@ mod vacuum;
 pub(super) mod variables;
 
 use super::session::SqlSession;
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Statement, Which};
-use crate::sink::{CommandTag, RowSink};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::{Statement, Which};
+use millpond_query::sink::{CommandTag, RowSink};
 
 /// Runs a utility statement. `columns`: the sink wants to know the columns.
 pub(super) fn run(

@@ -6,11 +6,11 @@ use millpond_engine::{EngineError, EngineResult};
 
 use crate::conn::session::{Block, SqlSession};
 use crate::conn::transaction::Ended;
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Name, VacuumOptions};
-use crate::plan::find_table;
-use crate::settings::pages_of;
-use crate::sink::{CommandTag, RowSink};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::{Name, VacuumOptions};
+use millpond_query::plan::find_table;
+use millpond_query::settings::pages_of;
+use millpond_query::sink::{CommandTag, RowSink};
 
 /// A table that VACUUM or ANALYZE is to work on. It may be gone once its turn comes.
 struct Chosen {

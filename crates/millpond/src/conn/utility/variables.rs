@@ -2,11 +2,11 @@
 
 use crate::conn::session::{Block, SqlSession};
 use crate::conn::transaction::isolation;
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{IsolationLevel, TransactionModes, Which};
-use crate::settings::SettingId;
-use crate::sink::{ColumnDesc, CommandTag, RowSink};
 use crate::{DataType, Datum};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::{IsolationLevel, TransactionModes, Which};
+use millpond_query::settings::SettingId;
+use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 
 pub(super) fn set(
     session: &mut SqlSession,

@@ -10,17 +10,17 @@ use millpond_engine::table::RowBatch;
 use super::{columns_of, count, format_of};
 use crate::conn::session::SqlSession;
 use crate::conn::transaction::in_failed_transaction;
-use crate::convert::is_would_block;
 use crate::copy::{CopyRow, RowReader};
-use crate::error::{Result, SqlError, SqlState};
-use crate::exec::{Datums, with_row_detail};
-use crate::expr::{Env, Expr, Row, Val};
-use crate::memory::Held;
-use crate::parse::{CopyOptions, Name};
-use crate::plan::{default_of, find_table};
-use crate::sink::{CommandTag, CopyFormat};
-use crate::types::{FormatOptions, text};
 use crate::{Datum, Value};
+use millpond_query::convert::is_would_block;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::exec::{Datums, with_row_detail};
+use millpond_query::expr::{Env, Expr, Row, Val};
+use millpond_query::memory::Held;
+use millpond_query::parse::{CopyOptions, Name};
+use millpond_query::plan::{default_of, find_table};
+use millpond_query::sink::{CommandTag, CopyFormat};
+use millpond_types::format::{FormatOptions, text};
 
 /// A good size for a batch of rows.
 const BATCH_BYTES: usize = 64 << 10;
@@ -186,7 +186,7 @@ impl Target {
             row[*column] = text::parse_borrowed(def.ty, field, options, hold).map_err(|error| {
                 let shown: String = field.chars().take(100).collect();
                 let context = format!("COPY {}, column {}: \"{shown}\"", table.name, def.name);
-                error.context(context)
+                SqlError::from(error).context(context)
             })?;
         }
         session.add_to_batch(table, &row, batch).map_err(|error| with_row_detail(error, &row))?;

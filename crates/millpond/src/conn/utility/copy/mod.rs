@@ -9,10 +9,10 @@ use millpond_engine::lmgr::LockMode;
 use super::lock::lock_named;
 use crate::conn::session::SqlSession;
 use crate::copy::RowFormat;
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::undefined_column;
-use crate::parse::{Copy, CopyOptions, CopySource, ForceQuote};
-use crate::sink::{CommandTag, CopyFormat, RowSink};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::expr::bind::undefined_column;
+use millpond_query::parse::{Copy, CopyOptions, CopySource, ForceQuote};
+use millpond_query::sink::{CommandTag, CopyFormat, RowSink};
 
 pub(in crate::conn) use from::CopyIn;
 

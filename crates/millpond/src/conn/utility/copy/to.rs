@@ -7,14 +7,14 @@ use millpond_engine::catalog::TableDef;
 use super::{count, format_of};
 use crate::conn::session::SqlSession;
 use crate::copy::RowWriter;
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::Expr;
-use crate::expr::bind::ParamTypes;
-use crate::parse::{CopyOptions, Statement};
-use crate::plan::{Access, Output, Plan, Planned, Results, SelectPlan, describe};
-use crate::sink::{ColumnDesc, CommandTag, RowSink};
-use crate::types::FormatOptions;
 use crate::{DataType, Datum};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::expr::Expr;
+use millpond_query::expr::bind::ParamTypes;
+use millpond_query::parse::{CopyOptions, Statement};
+use millpond_query::plan::{Access, Output, Plan, Planned, Results, SelectPlan, describe};
+use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
+use millpond_types::format::FormatOptions;
 
 /// The plan of some columns of all rows.
 pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {

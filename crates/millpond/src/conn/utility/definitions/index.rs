@@ -1,12 +1,12 @@
 //! CREATE INDEX's columns and options as the catalog's definitions.
 
 use millpond_engine::catalog::{IndexColumn, TableDef};
-use millpond_engine::types::key::KeyOrder;
 use millpond_syntax::tree::{DefElem, IndexElem, IndexKey, IndexStmt, SortByDir, SortByNulls};
+use millpond_types::key::KeyOrder;
 
-use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::undefined_column;
-use crate::parse::{Source, check_collation, option_text};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::expr::bind::undefined_column;
+use millpond_query::parse::{Source, check_collation, option_text};
 
 /// Refuses kinds of indexes that are not there.
 pub(super) fn check_index(create: &IndexStmt) -> Result<()> {

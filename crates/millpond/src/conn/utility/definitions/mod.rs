@@ -7,10 +7,10 @@ use millpond_engine::catalog::{NewIndex, NewTable, Relation, TableDef};
 use millpond_syntax::tree::{AlterTableCmd, AlterTableStmt, CreateStmt, IndexStmt};
 
 use crate::conn::session::SqlSession;
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Name, Source};
-use crate::plan::find_table;
-use crate::sink::{CommandTag, RowSink};
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::{Name, Source};
+use millpond_query::plan::find_table;
+use millpond_query::sink::{CommandTag, RowSink};
 
 use index::{check_index, index_columns, index_fillfactor};
 use table::{

@@ -1,15 +1,15 @@
 //! CREATE TABLE's columns, constraints and options as the catalog's definitions.
 
 use millpond_engine::catalog::{ColumnDef, IndexColumn, NewIndex};
-use millpond_engine::types::key::KeyOrder;
 use millpond_syntax::tree::{
     self, ConstrType, CreateStmt, DefElem, KeyConstraint, Name, Persistence, TableElement,
 };
+use millpond_types::key::KeyOrder;
 
 use super::index::{percentage, unrecognized};
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Source, check_collation, data_type, option_text};
-use crate::plan::default_value;
+use millpond_query::error::{Result, SqlError, SqlState};
+use millpond_query::parse::{Source, check_collation, data_type, option_text};
+use millpond_query::plan::default_value;
 
 /// A primary key or unique constraint that a table is to get.
 pub(super) struct Constraint {

@@ -1,0 +1,126 @@
+//! Keys from expressions.
+
+mod ranges;
+
+use std::cmp::Ordering;
+
+use millpond_types::key::RangeEnd;
+use smallvec::SmallVec;
+
+use crate::error::{Result, SqlError};
+use crate::expr::{Env, Val};
+use crate::plan::{KeyList, KeyPart};
+use crate::types::array::array_of;
+use crate::{DataType, Datum};
+
+pub(crate) use ranges::KeyRanges;
+
+/// Key values of one row.
+pub(crate) type Key<'a> = SmallVec<[Datum<'a>; 4]>;
+/// The same, owning what had to be computed.
+pub(crate) type KeyVals<'a> = SmallVec<[Val<'a>; 4]>;
+
+/// A value beside the values that its column can have.
+enum Fit<'a> {
+    /// NULL: nothing compares with it.
+    Null,
+    /// A value of the column's type.
+    Exact(Datum<'a>),
+    /// An integer below (or above) all that the column can hold.
+    Beyond(Ordering),
+}
+
+fn fit<'a>(ty: DataType, datum: Datum<'a>) -> Fit<'a> {
+    let int = match datum {
+        Datum::Null => return Fit::Null,
+        _ => match datum.as_i64() {
+            Some(int) => int,
+            None => return Fit::Exact(datum),
+        },
+    };
+    let beyond = || Fit::Beyond(int.cmp(&0));
+    match ty {
+        DataType::Int2 => {
+            i16::try_from(int).map_or_else(|_| beyond(), |i| Fit::Exact(Datum::Int2(i)))
+        }
+        DataType::Int4 => {
+            i32::try_from(int).map_or_else(|_| beyond(), |i| Fit::Exact(Datum::Int4(i)))
+        }
+        DataType::Int8 | DataType::Oid => Fit::Exact(Datum::Int8(int)),
+        _ => Fit::Exact(datum),
+    }
+}
+
+/// The smallest and largest value of an integer type.
+fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
+    match ty {
+        DataType::Int2 => (Datum::Int2(i16::MIN), Datum::Int2(i16::MAX)),
+        DataType::Int4 => (Datum::Int4(i32::MIN), Datum::Int4(i32::MAX)),
+        _ => (Datum::Int8(i64::MIN), Datum::Int8(i64::MAX)),
+    }
+}
+
+/// Evaluates the parts of a key.
+pub(crate) fn values<'a>(parts: &'a [KeyPart], env: &Env<'a>) -> Result<KeyVals<'a>> {
+    // A loop, here and below: what `collect` checks costs a lookup as much as the values.
+    let mut values = KeyVals::new();
+    for part in parts {
+        values.push(part.expr.eval(env)?);
+    }
+    Ok(values)
+}
+
+/// The key; `None` when no row can have it.
+pub(crate) fn exact<'v>(parts: &[KeyPart], values: &'v KeyVals<'_>) -> Option<Key<'v>> {
+    let mut key = Key::new();
+    for (part, value) in parts.iter().zip(values) {
+        let Fit::Exact(datum) = fit(part.ty, value.datum()) else { return None };
+        key.push(datum);
+    }
+    Some(key)
+}
+
+/// One end of a range.
+fn end<'v>(
+    bound: Option<&(KeyPart, bool)>,
+    value: Option<&'v Val<'_>>,
+    lower: bool,
+) -> Option<Option<RangeEnd<'v>>> {
+    let (Some((part, inclusive)), Some(value)) = (bound, value) else { return Some(None) };
+    let (least, most) = extremes(part.ty);
+    Some(Some(match fit(part.ty, value.datum()) {
+        Fit::Null => return None,
+        Fit::Exact(value) => RangeEnd { value, inclusive: *inclusive },
+        // Above everything: no row is greater, every row is less (but for NULL).
+        Fit::Beyond(Ordering::Greater) if lower => return None,
+        Fit::Beyond(Ordering::Greater) => RangeEnd { value: most, inclusive: true },
+        Fit::Beyond(_) if lower => RangeEnd { value: least, inclusive: true },
+        Fit::Beyond(_) => return None,
+    }))
+}
+
+/// Calls a function for each value of a list that the column can have, in the list's order.
+pub(crate) fn each_value(
+    list: &KeyList,
+    env: &Env<'_>,
+    take: &mut dyn FnMut(Datum<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut fitting = |ty, datum: Datum<'_>| match fit(ty, datum) {
+        Fit::Exact(datum) => take(datum),
+        Fit::Null | Fit::Beyond(_) => Ok(()),
+    };
+    match list {
+        KeyList::Items(parts) => {
+            parts.iter().try_for_each(|part| fitting(part.ty, part.expr.eval(env)?.datum()))
+        }
+        KeyList::Array(part) => {
+            let value = part.expr.eval(env)?;
+            let datum = value.datum();
+            if datum.is_null() {
+                return Ok(());
+            }
+            let array = array_of(&datum).ok_or_else(|| SqlError::internal("no array in a key"))?;
+            array.iter().try_for_each(|element| fitting(part.ty, element))
+        }
+    }
+}

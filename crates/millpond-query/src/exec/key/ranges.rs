@@ -1,0 +1,142 @@
+//! The parts of an index that a plan reads, as bytes.
+
+use std::mem;
+
+use millpond_engine::catalog::IndexDef;
+use millpond_engine::table::{Direction, KeyRange};
+use millpond_types::key::RangeEnd;
+
+use super::{Key, each_value, end, exact, values};
+use crate::Datum;
+use crate::error::{Result, SqlError};
+use crate::expr::Env;
+use crate::plan::{IndexRange, KeyBounds};
+
+/// Memory above this is not kept between statements.
+const BYTES_KEPT: usize = 64 << 10;
+
+/// The ranges of keys that a plan asks for. They do not overlap, and come in the plan's order of
+/// reading: the index's own, so that what is read has it, too.
+#[derive(Debug, Default)]
+pub(crate) struct KeyRanges {
+    /// The keys of all ranges.
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+    /// How many ranges were given out.
+    given: usize,
+    /// What is being added.
+    range: KeyRange,
+}
+
+/// Where the ends of a range are among the bytes.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    lower: (usize, usize),
+    upper: (usize, usize),
+    /// It is a whole key of a unique index, and that is its lower end.
+    is_key: bool,
+}
+
+impl KeyRanges {
+    /// Evaluates what a plan asks for. Bounds that no key can meet give no range.
+    pub(crate) fn fill(&mut self, plan: &IndexRange, env: &Env<'_>) -> Result<()> {
+        self.bytes.clear();
+        self.spans.clear();
+        self.given = 0;
+        for bounds in &plan.any_of {
+            self.add(&plan.index, bounds, env)?;
+        }
+        if self.spans.len() > 1 {
+            self.merge();
+            if plan.direction == Direction::Backward {
+                self.spans.reverse();
+            }
+        }
+        Ok(())
+    }
+
+    /// The next range; false when there is none.
+    pub(crate) fn next(&mut self, into: &mut KeyRange) -> bool {
+        let Some(span) = self.spans.get(self.given) else { return false };
+        self.given += 1;
+        for (key, place) in [(&mut into.lower, span.lower), (&mut into.upper, span.upper)] {
+            key.clear();
+            key.extend_from_slice(self.bytes.get(place.0..place.1).unwrap_or_default());
+        }
+        true
+    }
+
+    /// Whether the range given last is a whole key of a unique index, which is its lower end.
+    pub(crate) fn is_key(&self) -> bool {
+        let last = self.given.checked_sub(1).and_then(|last| self.spans.get(last));
+        last.is_some_and(|span| span.is_key)
+    }
+
+    /// Gives back memory that few statements need.
+    pub(crate) fn trim(&mut self) {
+        if self.bytes.capacity() + self.spans.capacity() * size_of::<Span>() > BYTES_KEPT {
+            *self = KeyRanges::default();
+        }
+    }
+
+    fn add(&mut self, index: &IndexDef, bounds: &KeyBounds, env: &Env<'_>) -> Result<()> {
+        let equal_values = values(&bounds.equal, env)?;
+        let Some(equal) = exact(&bounds.equal, &equal_values) else { return Ok(()) };
+        if let Some(list) = &bounds.list {
+            return each_value(list, env, &mut |value| {
+                self.push(index, &with(&equal, value), None, None)
+            });
+        }
+        let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
+        let to_value = bounds.to.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
+        let from = end(bounds.from.as_ref(), from_value.as_ref(), true);
+        let to = end(bounds.to.as_ref(), to_value.as_ref(), false);
+        let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
+        self.push(index, &equal, from, to)
+    }
+
+    fn push(
+        &mut self,
+        index: &IndexDef,
+        equal: &[Datum<'_>],
+        from: Option<RangeEnd<'_>>,
+        to: Option<RangeEnd<'_>>,
+    ) -> Result<()> {
+        let mut range = mem::take(&mut self.range);
+        let made = index.keys.range(equal, from, to, &mut range.lower, &mut range.upper);
+        if made.is_ok() && range.lower < range.upper {
+            let (lower, upper) = (self.append(&range.lower), self.append(&range.upper));
+            let is_key = index.unique && equal.len() == index.columns.len();
+            self.spans.push(Span { lower, upper, is_key });
+        }
+        self.range = range;
+        made.map_err(|error| SqlError::internal(error.to_string()))
+    }
+
+    fn append(&mut self, key: &[u8]) -> (usize, usize) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        (start, self.bytes.len())
+    }
+
+    /// Sorts the ranges and joins those that overlap.
+    fn merge(&mut self) {
+        let bytes = &self.bytes;
+        let key = |place: (usize, usize)| bytes.get(place.0..place.1).unwrap_or_default();
+        self.spans.sort_unstable_by(|a, b| key(a.lower).cmp(key(b.lower)));
+        self.spans.dedup_by(|next, kept| {
+            let joins = key(next.lower) <= key(kept.upper);
+            if joins && key(next.upper) > key(kept.upper) {
+                kept.upper = next.upper;
+                kept.is_key = false;
+            }
+            kept.is_key &= next.is_key || !joins;
+            joins
+        });
+    }
+}
+
+/// A key's first values and the one behind them.
+fn with<'v>(equal: &[Datum<'v>], next: Datum<'v>) -> Key<'v> {
+    equal.iter().copied().chain([next]).collect()
+}

@@ -1,0 +1,410 @@
+//! Function calls, and expressions that are calls in a spelling of their own.
+
+use millpond_syntax::tree::{self, FuncCall, MinMaxOp};
+use millpond_types::other::REGTYPE;
+use smallvec::SmallVec;
+
+use super::object_cast::looked_up;
+use super::{Binder, Coercion, Scope, Typed, beyond};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::func::catalog::{self, Param};
+use crate::expr::func::resolve::{self, Choice};
+use crate::expr::func::type_name;
+use crate::expr::types::{NUMERIC, Ty, is_castable, is_int, unify};
+use crate::expr::{Expr, Func};
+use crate::{DataType, Value};
+
+impl Binder<'_> {
+    /// `name(...)`, placed in the text where it fails.
+    pub(super) fn function(
+        &mut self,
+        call: &FuncCall,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        if let Some(typed) = scope.call(self, call, at)? {
+            return Ok(typed);
+        }
+        let name = plain_call(call)?;
+        let mut args = self.call_arguments(name, &call.args, at, scope)?;
+        if call.func_variadic {
+            let typed = self.variadic_call(name, call, args);
+            return typed.map_err(|error| self.source.place(error, at));
+        }
+        if name == "is_normalized" && args.len() == 1 {
+            args.push(Typed::known(Expr::Const(Value::Text("NFC".to_owned())), DataType::Text));
+        }
+        self.call(name, args).map_err(|error| self.source.place(error, at))
+    }
+
+    /// `COALESCE(...)`
+    pub(super) fn coalesce(&mut self, args: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
+        let (list, ty) = self.alternatives(args, "COALESCE", scope)?;
+        Ok(Typed::known(Expr::Coalesce(list), ty))
+    }
+
+    /// `GREATEST(...)`, `LEAST(...)`
+    pub(super) fn min_max(
+        &mut self,
+        op: MinMaxOp,
+        args: &[tree::Expr],
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let (name, what) = match op {
+            MinMaxOp::Greatest => ("greatest", "GREATEST"),
+            MinMaxOp::Least => ("least", "LEAST"),
+        };
+        let (list, ty) = self.alternatives(args, what, scope)?;
+        let func = Func::exactly(name, &[Param::AnyElement])?;
+        Ok(Typed::known(Expr::Func(func, list), ty))
+    }
+
+    /// Values of which one is taken, made to be of one type.
+    fn alternatives(
+        &mut self,
+        args: &[tree::Expr],
+        what: &str,
+        scope: &dyn Scope,
+    ) -> Result<(Vec<Expr>, DataType)> {
+        let bound = args.iter().map(|arg| self.bind(arg, scope)).collect::<Result<Vec<_>>>()?;
+        let types: Vec<Ty> = bound.iter().map(|arg| arg.ty).collect();
+        self.unified(bound, what).map_err(|error| match odd_one(&types) {
+            Some(odd) if error.sqlstate == SqlState::DATATYPE_MISMATCH => {
+                self.place_at(error, &args[odd])
+            }
+            _ => self.place_literal(error, &args.iter().collect::<Vec<_>>()),
+        })
+    }
+
+    /// `NULLIF(a, b)` is `a`, as it is compared with `b`.
+    pub(super) fn null_if(
+        &mut self,
+        a: &tree::Expr,
+        b: &tree::Expr,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let literals = [a, b];
+        let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
+        let func = Func::exactly("nullif", &[Param::AnyElement; 2])?;
+        match (a.ty, b.ty) {
+            (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => {
+                Ok(Typed::known(Expr::Func(func, vec![a.expr, b.expr]), x))
+            }
+            _ => {
+                let unified = self.unified(vec![a, b], "NULLIF");
+                let (list, ty) =
+                    unified.map_err(|error| self.place_operator(error, at, &literals))?;
+                Ok(Typed::known(Expr::Func(func, list), ty))
+            }
+        }
+    }
+
+    /// A function of the catalog, chosen by the arguments' types, with its arguments converted.
+    pub(super) fn call(&mut self, name: &str, mut args: Vec<Typed>) -> Result<Typed> {
+        if name == "pg_typeof" && args.len() == 1 {
+            return args
+                .pop()
+                .map_or_else(|| Err(SqlError::internal("no value")), |arg| self.type_of(arg));
+        }
+        // These see the spaces that a `character(n)` is stored without.
+        if (matches!(name, "octet_length" | "to_json" | "to_jsonb") || name.starts_with("bpchar"))
+            && let Some(arg) = args.first_mut()
+        {
+            self.pad(arg)?;
+        }
+        let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
+        let candidates = resolve::candidates(catalog::named(name), args.len());
+        let chosen = match resolve::choose(candidates, &types) {
+            Choice::One(chosen) => chosen,
+            Choice::None => return self.cast_call(name, args),
+            Choice::Ambiguous => return Err(ambiguous_function(name, &args)),
+        };
+        let proc = chosen.item;
+        if Func::new(proc).columns().is_some() {
+            return Err(beyond(&format!("the set-returning function {name} here")));
+        }
+        let (args, element) = self.arguments(args, &chosen.params)?;
+        let result = as_result(Expr::Func(Func::new(proc), args), proc.result, element);
+        match looked_up(name) {
+            Some(ty) => Ok(Typed::known(self.coerce_object(result, ty, Coercion::Explicit)?, ty)),
+            None => Ok(result),
+        }
+    }
+
+    /// `pg_typeof(value)`
+    fn type_of(&mut self, value: Typed) -> Result<Typed> {
+        const UNKNOWN: u32 = 705;
+        let number = match value.ty {
+            Ty::Known(ty) => ty.oid(),
+            Ty::Unknown => UNKNOWN,
+        };
+        let (value, _) = self.settled(value)?;
+        let func = Func::exactly("type_of", &[Param::Any, Param::Type(DataType::Oid)])?;
+        let args = vec![value, Expr::Const(Value::Int8(number.into()))];
+        Ok(Typed::known(Expr::Func(func, args), DataType::Other { oid: REGTYPE, typmod: -1 }))
+    }
+
+    /// A call of a function that returns rows: the function, its arguments, and the type that its
+    /// polymorphic arguments have.
+    pub(crate) fn rows_call(
+        &mut self,
+        name: &str,
+        args: Vec<Typed>,
+    ) -> Result<(Func, Vec<Expr>, Option<DataType>)> {
+        let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
+        let candidates = resolve::candidates(catalog::named(name), args.len());
+        match resolve::choose(candidates, &types) {
+            Choice::One(chosen) => {
+                let (args, element) = self.arguments(args, &chosen.params)?;
+                Ok((Func::new(chosen.item), args, element))
+            }
+            Choice::None => Err(undefined_function(name, &args)),
+            Choice::Ambiguous => Err(ambiguous_function(name, &args)),
+        }
+    }
+
+    /// A call of one argument by the name of a type is a cast.
+    fn cast_call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
+        let to = type_named(name);
+        match (to, <[Typed; 1]>::try_from(args)) {
+            (Some(to), Ok([arg])) => {
+                let castable = match arg.ty {
+                    Ty::Known(from) => is_castable(from, to),
+                    Ty::Unknown => true,
+                };
+                if !castable {
+                    return Err(undefined_function(name, &[arg]));
+                }
+                Ok(Typed::known(self.coerce(arg, to, Coercion::Explicit)?, to))
+            }
+            (_, Ok(args)) => Err(undefined_function(name, &args)),
+            (_, Err(args)) => Err(undefined_function(name, &args)),
+        }
+    }
+
+    /// Gives a `character(n)` the spaces that it is stored without, and makes it text.
+    pub(super) fn pad(&mut self, value: &mut Typed) -> Result<()> {
+        if let Ty::Known(DataType::Char(n)) = value.ty {
+            let expr = std::mem::replace(&mut value.expr, Expr::NULL);
+            *value = Typed::known(padded(expr, n)?, DataType::Text);
+        }
+        Ok(())
+    }
+
+    /// Converts arguments to what has been chosen. Also says which type the arguments have that
+    /// are of one type, whichever it is.
+    pub(super) fn arguments(
+        &mut self,
+        args: Vec<Typed>,
+        params: &[Param],
+    ) -> Result<(Vec<Expr>, Option<DataType>)> {
+        let mut element = None;
+        for (arg, param) in args.iter().zip(params) {
+            element = element.or(match (param, arg.ty) {
+                (Param::AnyElement | Param::AnyNonArray, Ty::Known(ty)) => Some(ty),
+                (Param::AnyArray, Ty::Known(ty)) => ty.element(),
+                _ => None,
+            });
+        }
+        let compatible = matches!(
+            params.iter().find(|param| !matches!(param, Param::Type(_) | Param::Any)),
+            Some(Param::AnyCompatible | Param::AnyCompatibleArray)
+        );
+        if compatible {
+            let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
+            element = match resolve::common_type(params, &types) {
+                Ok(Ty::Known(ty)) => Some(ty.base()),
+                _ => Some(DataType::Text),
+            };
+        }
+        let mut exprs = Vec::with_capacity(args.len());
+        for (arg, param) in args.into_iter().zip(params) {
+            exprs.push(match (param, arg.ty) {
+                (Param::Type(ty), Ty::Known(own)) if ty.oid() == own.oid() => arg.expr,
+                // A `character` of any length is a text.
+                (Param::Type(DataType::Char(_)), Ty::Known(own)) if own.is_string() => arg.expr,
+                (Param::Type(DataType::Char(_)), _) => {
+                    self.coerce(arg, DataType::Text, Coercion::Implicit)?
+                }
+                (Param::Type(ty), _) => self.coerce(arg, *ty, Coercion::Implicit)?,
+                (Param::AnyCompatible, _) => {
+                    let ty = element.unwrap_or(DataType::Text);
+                    self.coerce(arg, ty, Coercion::Implicit)?
+                }
+                (Param::AnyCompatibleArray, _) | (Param::AnyArray, Ty::Unknown) => {
+                    let ty = element.and_then(DataType::array).ok_or_else(undetermined)?;
+                    self.coerce(arg, ty, Coercion::Implicit)?
+                }
+                (Param::Any, Ty::Known(DataType::Char(n))) => padded(arg.expr, n)?,
+                (_, Ty::Known(_)) => arg.expr,
+                (Param::Any, Ty::Unknown) => {
+                    self.coerce(arg, DataType::Text, Coercion::Implicit)?
+                }
+                (_, Ty::Unknown) => {
+                    let ty = element.ok_or_else(undetermined)?;
+                    self.coerce(arg, ty, Coercion::Implicit)?
+                }
+            });
+        }
+        Ok((exprs, element))
+    }
+}
+
+#[cold]
+fn undetermined() -> SqlError {
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        "could not determine polymorphic type because input has type unknown",
+    )
+}
+
+/// A call with the type of its result. Arrays are told their type, for the elements alone don't
+/// say whether they are `text` or `varchar`.
+pub(super) fn as_result(call: Expr, result: Param, element: Option<DataType>) -> Typed {
+    let ty = result_type(result, element);
+    let call = match result {
+        Param::AnyArray | Param::AnyCompatibleArray => Expr::Cast(Box::new(call), ty, false),
+        _ => call,
+    };
+    Typed::known(call, ty)
+}
+
+/// The type of a result.
+pub(crate) fn result_type(result: Param, element: Option<DataType>) -> DataType {
+    match result {
+        Param::Type(ty) => ty,
+        Param::AnyElement | Param::AnyNonArray | Param::AnyCompatible => {
+            element.unwrap_or(DataType::Text)
+        }
+        Param::AnyArray | Param::AnyCompatibleArray => {
+            element.and_then(DataType::array).unwrap_or(DataType::Text)
+        }
+        Param::Any | Param::Void => DataType::Text,
+    }
+}
+
+/// A `character(n)` with the spaces that it is stored without.
+fn padded(expr: Expr, n: u32) -> Result<Expr> {
+    let func = Func::exactly("rpad", &[Param::Type(DataType::Text), Param::Type(DataType::Int4)])?;
+    let length = Expr::Const(Value::Int4(i32::try_from(n).unwrap_or(i32::MAX)));
+    Ok(Expr::Func(func, vec![expr, length]))
+}
+
+/// The type that PostgreSQL's catalog has under this name.
+fn type_named(name: &str) -> Option<DataType> {
+    Some(match name {
+        "bool" => DataType::Bool,
+        "int2" => DataType::Int2,
+        "int4" => DataType::Int4,
+        "int8" => DataType::Int8,
+        "float4" => DataType::Float4,
+        "float8" => DataType::Float8,
+        "numeric" => NUMERIC,
+        "text" => DataType::Text,
+        "varchar" => DataType::Varchar(None),
+        "bytea" => DataType::Bytea,
+        "date" => DataType::Date,
+        "timestamp" => DataType::Timestamp,
+        "timestamptz" => DataType::Timestamptz,
+        "time" | "timetz" | "interval" | "uuid" | "json" | "jsonb" => {
+            let found = millpond_types::other::types().find(|ty| ty.name == name)?;
+            DataType::Other { oid: found.oid, typmod: -1 }
+        }
+        _ => return None,
+    })
+}
+
+/// The name of a call without an aggregate's or a window's clauses.
+fn plain_call(call: &FuncCall) -> Result<&str> {
+    let name = match call.funcname.as_slice() {
+        [name] => name,
+        [schema, name] if &**schema == "pg_catalog" => name,
+        names => return Err(beyond(&format!("the function {}", names.join(".")))),
+    };
+    if call.over.is_some() || call.agg_filter.is_some() || call.agg_within_group {
+        return Err(beyond("a window function or an aggregate's filter"));
+    }
+    if call.agg_distinct || call.agg_star || !call.agg_order.is_empty() {
+        return Err(beyond(&format!("this call of {name}")));
+    }
+    if is_aggregate(name) {
+        return Err(beyond(&format!("the aggregate {name}")));
+    }
+    Ok(name)
+}
+
+/// The first of these types that is not that of those before it.
+pub(super) fn odd_one(types: &[Ty]) -> Option<usize> {
+    (1..=types.len()).find(|end| unify(types[..*end].iter().copied()).is_err()).map(|end| end - 1)
+}
+
+/// Names that stand for aggregates.
+fn is_aggregate(name: &str) -> bool {
+    matches!(
+        name,
+        "count"
+            | "sum"
+            | "avg"
+            | "min"
+            | "max"
+            | "bool_and"
+            | "bool_or"
+            | "every"
+            | "string_agg"
+            | "array_agg"
+            | "stddev"
+            | "variance"
+            | "stddev_pop"
+            | "stddev_samp"
+            | "var_pop"
+            | "var_samp"
+    )
+}
+
+/// The types of arguments, for messages.
+pub(super) fn signature(name: &str, names: &[Option<String>], args: &[Typed]) -> String {
+    let types: Vec<String> = args
+        .iter()
+        .enumerate()
+        .map(|(place, arg)| {
+            let ty = match arg.ty {
+                Ty::Known(ty) => type_name(ty),
+                Ty::Unknown => "unknown".to_owned(),
+            };
+            match names.get(place) {
+                Some(Some(own)) => format!("{own} => {ty}"),
+                _ => ty,
+            }
+        })
+        .collect();
+    format!("{name}({})", types.join(", "))
+}
+
+fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
+    undefined(name, &signature(name, &[], args))
+}
+
+/// The error of a call that no function has a place for.
+pub(super) fn undefined(name: &str, signature: &str) -> SqlError {
+    if catalog::named(name).is_empty() && catalog::is_known_name(name) {
+        return beyond(&format!("the function {signature}"));
+    }
+    let error = SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("function {signature} does not exist"),
+    )
+    .hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    );
+    // The functions of sizes and statistics are the query engine's.
+    if catalog::named(name).is_empty() { error.beyond() } else { error }
+}
+
+fn ambiguous_function(name: &str, args: &[Typed]) -> SqlError {
+    SqlError::new(
+        SqlState::AMBIGUOUS_FUNCTION,
+        format!("function {} is not unique", signature(name, &[], args)),
+    )
+    .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+}

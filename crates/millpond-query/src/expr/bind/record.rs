@@ -1,0 +1,174 @@
+//! Records: row values as values, whole rows, and their fields.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use millpond_syntax::tree::{self, Field, Node};
+use millpond_types::other::RECORD;
+use millpond_types::record;
+
+use super::{Binder, Scope, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::func::record::{FIELD, IS_NULL, MAKE};
+use crate::expr::types::Ty;
+use crate::expr::{Expr, Func};
+use crate::{DataType, Datum, Value};
+
+/// The names and types of a record's fields.
+pub(crate) type RecordType = Rc<[(String, DataType)]>;
+
+/// The record types of a statement. A type's modifier is the number of its fields' list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecordTypes(Rc<RefCell<Vec<RecordType>>>);
+
+/// The row of an item of FROM.
+pub struct WholeRow {
+    pub(crate) fields: Vec<(String, DataType)>,
+    /// It is NULL where an outer join has no row of the item.
+    pub(crate) presence: Expr,
+    pub(crate) values: Vec<Expr>,
+}
+
+/// The modifier of the first record type. -1 is that of a record of which nothing is known.
+const FIRST_MODIFIER: i32 = -2;
+
+impl RecordTypes {
+    /// A record of these fields. `presence` is NULL where there is no record.
+    pub(crate) fn make(
+        &self,
+        fields: Vec<(String, DataType)>,
+        presence: Expr,
+        values: impl IntoIterator<Item = Expr>,
+    ) -> Result<(Expr, DataType)> {
+        let mut header = Vec::new();
+        for (name, ty) in &fields {
+            let field = record::Field { name, type_oid: ty.oid(), value: Datum::Null };
+            let pushed = record::push_field(&field, &mut header);
+            pushed.ok_or_else(|| SqlError::internal("a name is too long"))?;
+        }
+        let ty = self.add(fields.into())?;
+        let mut args = vec![Expr::Const(Value::Bytea(header)), presence];
+        args.extend(values);
+        Ok((Expr::Func(Func::new(&MAKE), args), ty))
+    }
+
+    fn add(&self, fields: RecordType) -> Result<DataType> {
+        let mut types = self.0.borrow_mut();
+        let place = types.iter().position(|known| *known == fields).unwrap_or_else(|| {
+            types.push(fields);
+            types.len() - 1
+        });
+        let place = i32::try_from(place).ok().and_then(|place| FIRST_MODIFIER.checked_sub(place));
+        let typmod = place.ok_or_else(|| SqlError::internal("too many record types"))?;
+        Ok(DataType::Other { oid: RECORD, typmod })
+    }
+
+    /// The fields of a type; `None` if it is no record, or one of which nothing is known.
+    fn fields(&self, ty: DataType) -> Option<RecordType> {
+        let DataType::Other { oid: RECORD, typmod } = ty else { return None };
+        let place = usize::try_from(FIRST_MODIFIER.checked_sub(typmod)?).ok()?;
+        self.0.borrow().get(place).cloned()
+    }
+}
+
+impl Binder<'_> {
+    /// `ROW(a, b)`
+    pub(super) fn row(&mut self, parts: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
+        let (mut fields, mut values) = (Vec::new(), Vec::new());
+        for part in parts {
+            let found = match is_star(part) {
+                true => {
+                    let record = self.bind(part, scope)?;
+                    self.fields_of(&record)?.into_iter().map(|(_, value)| value).collect()
+                }
+                false => vec![self.bind(part, scope)?],
+            };
+            for value in found {
+                let (value, ty) = self.settled(value)?;
+                values.push(value);
+                fields.push((format!("f{}", fields.len() + 1), ty));
+            }
+        }
+        let (expr, ty) = self.records.make(fields, Expr::Const(Value::Bool(true)), values)?;
+        Ok(Typed::known(expr, ty))
+    }
+
+    pub(super) fn record_of(&self, row: WholeRow) -> Result<Typed> {
+        let (expr, ty) = self.records.make(row.fields, row.presence, row.values)?;
+        Ok(Typed::known(expr, ty))
+    }
+
+    /// The fields of a record of which they are known.
+    pub(crate) fn fields_of(&self, record: &Typed) -> Result<Vec<(String, Typed)>> {
+        let known = match record.ty {
+            Ty::Known(ty) if ty.oid() != RECORD => {
+                let what = format!("type {} is not composite", ty.base());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, what));
+            }
+            Ty::Known(ty) => self.records.fields(ty),
+            Ty::Unknown => None,
+        };
+        let Some(fields) = known else {
+            let what = "record type has not been registered";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, what));
+        };
+        let field = |(place, (name, ty)): (usize, &(String, DataType))| {
+            (name.clone(), Typed::known(value_of(&record.expr, place), *ty))
+        };
+        Ok(fields.iter().enumerate().map(field).collect())
+    }
+
+    /// `(record).name`
+    pub(super) fn field(&self, record: &Typed, name: &str) -> Result<Typed> {
+        let Ty::Known(ty) = record.ty else { return Err(not_composite("unknown", name)) };
+        if ty.oid() != RECORD {
+            return Err(not_composite(&ty.base().to_string(), name));
+        }
+        let fields = self.records.fields(ty);
+        let place = fields.as_ref().and_then(|fields| fields.iter().position(|f| f.0 == name));
+        match (fields, place) {
+            (Some(fields), Some(place)) => {
+                Ok(Typed::known(value_of(&record.expr, place), fields[place].1))
+            }
+            _ => Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("could not identify column \"{name}\" in record data type"),
+            )),
+        }
+    }
+
+    /// `record IS NULL`: all of its fields are.
+    pub(super) fn record_is_null(&self, record: Expr, negated: bool) -> Typed {
+        let args = vec![record, Expr::Const(Value::Bool(negated))];
+        Typed::bool(Expr::Func(Func::new(&IS_NULL), args))
+    }
+}
+
+/// `name.*`
+fn is_star(part: &tree::Expr) -> bool {
+    matches!(&part.node, Node::ColumnRef(fields) if fields.last() == Some(&Field::Star))
+}
+
+/// The value of a field. Of a record that is made here, and is always there, it is what the record
+/// is made of.
+fn value_of(record: &Expr, place: usize) -> Expr {
+    match record {
+        Expr::Func(func, args) if *func == Func::new(&MAKE) => match args.as_slice() {
+            [_, Expr::Const(_), values @ ..] if place < values.len() => values[place].clone(),
+            _ => field_call(record, place),
+        },
+        _ => field_call(record, place),
+    }
+}
+
+pub(super) fn field_call(record: &Expr, place: usize) -> Expr {
+    let place = Expr::Const(Value::Int4(i32::try_from(place).unwrap_or(i32::MAX)));
+    Expr::Func(Func::new(&FIELD), vec![record.clone(), place])
+}
+
+fn not_composite(ty: &str, name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("column notation .{name} applied to type {ty}, which is not a composite type"),
+    )
+}

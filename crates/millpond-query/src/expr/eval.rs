@@ -1,0 +1,220 @@
+//! Evaluation.
+
+use super::{Env, Expr, Like, Row, Val, arith, cast, func, like};
+use crate::error::{Result, SqlError, SqlState};
+use crate::exec::damaged;
+use crate::types::FormatOptions;
+use crate::{Datum, Value};
+
+impl Expr {
+    /// The expression's value.
+    #[inline]
+    pub fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
+        // Most expressions are these, and to call the rest takes as long as to evaluate them.
+        match self {
+            Expr::Column(column) => Ok(Val::Borrowed(self::column(&env.row, *column)?)),
+            Expr::Param(number) => match env.params.get(*number) {
+                Some(value) => Ok(Val::Borrowed(value.as_datum())),
+                None => Err(missing_param(*number)),
+            },
+            Expr::Const(value) => Ok(Val::Borrowed(value.as_datum())),
+            _ => self.eval_any(env),
+        }
+    }
+
+    fn eval_any<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
+        Ok(match self {
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) => return self.eval(env),
+            Expr::Compare(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(..)
+            | Expr::IsBool(..)
+            | Expr::Distinct(..)
+            | Expr::In(..)
+            | Expr::Like(_) => Val::Borrowed(self.truth(env)?.map_or(Datum::Null, Datum::Bool)),
+            Expr::Neg(e) => arith::negate(e.eval(env)?.datum())?.into(),
+            Expr::Arith(op, pair) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                arith::apply(*op, a.datum(), b.datum())?.into()
+            }
+            Expr::Case(whens, otherwise) => {
+                for (when, then) in whens {
+                    if when.holds(env)? {
+                        return then.eval(env);
+                    }
+                }
+                match otherwise {
+                    Some(e) => e.eval(env)?,
+                    None => Val::Borrowed(Datum::Null),
+                }
+            }
+            Expr::Coalesce(list) => {
+                for e in list {
+                    let value = e.eval(env)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Val::Borrowed(Datum::Null)
+            }
+            Expr::Cast(e, ty, explicit) => {
+                let value = e.eval(env)?;
+                let options = env.facts.settings.format_options();
+                match value.datum() {
+                    // It may say `now`.
+                    Datum::Text(_) if !ty.is_string() => {
+                        let options = FormatOptions { now: Some(env.facts.now), ..*options };
+                        cast::cast(value, *ty, *explicit, &options)?
+                    }
+                    _ => cast::cast(value, *ty, *explicit, options)?,
+                }
+            }
+            Expr::Concat(pair) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                match (a.datum(), b.datum()) {
+                    (Datum::Text(a), Datum::Text(b)) => {
+                        func::check_length(a.len() + b.len())?;
+                        Value::Text([a, b].concat()).into()
+                    }
+                    (Datum::Bytea(a), Datum::Bytea(b)) => {
+                        func::check_length(a.len() + b.len())?;
+                        Value::Bytea([a, b].concat()).into()
+                    }
+                    _ => Val::Borrowed(Datum::Null),
+                }
+            }
+            Expr::Func(func, args) => func::call(*func, args, env)?,
+            Expr::SubPlan(call) => match env.subplans {
+                Some(subplans) => subplans.call(call, env)?.into(),
+                None => return Err(SqlError::internal("a subplan without a plan")),
+            },
+            Expr::Subquery(_) => return Err(SqlError::internal("a subquery that was not planned")),
+        })
+    }
+
+    /// The value of a condition; `None` is unknown.
+    pub(crate) fn truth(&self, env: &Env<'_>) -> Result<Option<bool>> {
+        Ok(match self {
+            Expr::Compare(op, pair) => {
+                if let Some(a) = pair.0.int(env)
+                    && let Some(b) = pair.1.int(env)
+                {
+                    return Ok(Some(op.holds(a.value.cmp(&b.value))));
+                }
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                a.datum().sql_cmp(&b.datum()).map(|order| op.holds(order))
+            }
+            Expr::And(list) => all(list, env)?,
+            Expr::Or(list) => any(list, env)?,
+            Expr::Not(e) => e.truth(env)?.map(|truth| !truth),
+            Expr::IsNull(e, not) => Some(e.eval(env)?.is_null() != *not),
+            Expr::IsBool(e, what, not) => Some((e.truth(env)? == *what) != *not),
+            Expr::Distinct(pair, not) => {
+                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
+                Some(is_distinct(&a.datum(), &b.datum()) != *not)
+            }
+            Expr::In(e, list, not) => is_in(e, list, env)?.map(|found| found != *not),
+            Expr::Like(like) => self::like(like, env)?,
+            _ => truth(&self.eval(env)?.datum()),
+        })
+    }
+
+    /// Whether it is true (not false, not NULL).
+    pub(crate) fn holds(&self, env: &Env<'_>) -> Result<bool> {
+        Ok(self.truth(env)? == Some(true))
+    }
+}
+
+/// A boolean's truth; `None` is unknown.
+pub(crate) fn truth(datum: &Datum<'_>) -> Option<bool> {
+    match datum {
+        Datum::Bool(value) => Some(*value),
+        _ => None,
+    }
+}
+
+#[inline]
+pub(super) fn column<'a>(row: &Row<'a>, column: usize) -> Result<Datum<'a>> {
+    match row {
+        Row::Stored(layout, bytes) => layout.column(bytes, column).map_err(damaged),
+        Row::Datums(datums) => match datums.get(column) {
+            Some(datum) => Ok(*datum),
+            None => Err(SqlError::internal("column out of range")),
+        },
+        Row::Slots(slots) => slots.column(column),
+        Row::None => Err(SqlError::internal("there is no row here")),
+    }
+}
+
+#[cold]
+fn missing_param(number: usize) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${}", number + 1))
+}
+
+fn all(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    let mut result = Some(true);
+    for e in list {
+        match e.truth(env)? {
+            Some(true) => {}
+            Some(false) => return Ok(Some(false)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn any(list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    let mut result = Some(false);
+    for e in list {
+        match e.truth(env)? {
+            Some(false) => {}
+            Some(true) => return Ok(Some(true)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn is_distinct(a: &Datum<'_>, b: &Datum<'_>) -> bool {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => false,
+        (false, false) => a.sql_cmp(b).is_none_or(|order| order.is_ne()),
+        _ => true,
+    }
+}
+
+fn is_in(e: &Expr, list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    let value = e.eval(env)?;
+    let mut result = Some(false);
+    for candidate in list {
+        match value.datum().sql_cmp(&candidate.eval(env)?.datum()) {
+            Some(order) if order.is_eq() => return Ok(Some(true)),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
+    let (value, pattern) = (parts.value.eval(env)?, parts.pattern.eval(env)?);
+    let escape = parts.escape.as_ref().map(|e| e.eval(env)).transpose()?;
+    let (Datum::Text(text), Datum::Text(pattern)) = (value.datum(), pattern.datum()) else {
+        return Ok(None);
+    };
+    let escaped = match escape.as_ref().map(Val::datum) {
+        None => None,
+        Some(Datum::Text(escape)) => Some(like::with_backslashes(pattern, escape)?),
+        Some(_) => return Ok(None),
+    };
+    let pattern = escaped.as_deref().unwrap_or(pattern);
+    let found = if parts.ignore_case {
+        let lower = |s: &str| func::mapped(s, char::to_lowercase);
+        like::matches(&lower(text), &lower(pattern), Some('\\'))?
+    } else {
+        like::matches(text, pattern, Some('\\'))?
+    };
+    Ok(Some(found != parts.negated))
+}

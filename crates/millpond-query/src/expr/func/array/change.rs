@@ -1,0 +1,159 @@
+//! Arrays made of other arrays.
+
+use millpond_types::array::{ArrayRef, Dimension};
+use millpond_types::other::array_of as array_type_of;
+
+use super::super::value::wrong_arguments;
+use super::{array, is_same, type_of};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::{Env, cast};
+use crate::types::array::{build, build_list, too_large};
+use crate::{Datum, Value};
+
+/// An array's type and elements; of NULL those of an empty array whose elements are like `other`.
+fn or_empty<'a>(of: &Datum<'a>, other: &Datum<'_>) -> Result<(u32, Vec<Datum<'a>>, i32)> {
+    if of.is_null() {
+        let element = cast::type_of(other).and_then(|ty| array_type_of(ty.oid()));
+        // Where both are NULL the binder casts to the type that it knows.
+        return Ok((element.map_or(1009, |ty| ty.oid), Vec::new(), 1));
+    }
+    let array = array(of)?;
+    let lower = match array.dimensions() {
+        [] => 1,
+        [one] => one.lower,
+        _ => {
+            return Err(SqlError::new(
+                SqlState::DATA_EXCEPTION,
+                "argument must be empty or one-dimensional array",
+            ));
+        }
+    };
+    Ok((type_of(of)?, array.iter().collect(), lower))
+}
+
+fn list(oid: u32, elements: &[Datum<'_>], lower: i32) -> Result<Value> {
+    let length = u32::try_from(elements.len()).map_err(|_| too_large())?;
+    Ok(build(oid, &[Dimension { length, lower }], elements.iter().copied())?)
+}
+
+pub(super) fn append(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [of, element] = args else { return Err(wrong_arguments(args.len())) };
+    let (oid, mut elements, lower) = or_empty(of, element)?;
+    elements.push(*element);
+    list(oid, &elements, lower)
+}
+
+pub(super) fn prepend(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [element, of] = args else { return Err(wrong_arguments(args.len())) };
+    let (oid, mut elements, lower) = or_empty(of, element)?;
+    elements.insert(0, *element);
+    list(oid, &elements, lower)
+}
+
+pub(super) fn concatenate(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [a, b] = args else { return Err(wrong_arguments(args.len())) };
+    if a.is_null() || b.is_null() {
+        return Ok(if a.is_null() { b.to_value() } else { a.to_value() });
+    }
+    let (left, right) = (array(a)?, array(b)?);
+    let dimensions = match (left.dimensions(), right.dimensions()) {
+        ([], _) => return Ok(b.to_value()),
+        (_, []) => return Ok(a.to_value()),
+        (x, y) => joined(x, y)?,
+    };
+    Ok(build(type_of(a)?, &dimensions, left.iter().chain(right.iter()))?)
+}
+
+/// The dimensions of two arrays one behind the other. One may be an element of what the other is.
+fn joined(x: &[Dimension], y: &[Dimension]) -> Result<Vec<Dimension>> {
+    let incompatible = |detail: String| {
+        SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "cannot concatenate incompatible arrays")
+            .detail(detail)
+    };
+    let lengths = |dimensions: &[Dimension]| {
+        Vec::from_iter(dimensions.iter().map(|dimension| dimension.length))
+    };
+    let grown = |whole: &[Dimension], by: u32| {
+        let mut dimensions = whole.to_vec();
+        if let Some(first) = dimensions.first_mut() {
+            first.length = first.length.checked_add(by).ok_or_else(too_large)?;
+        }
+        Ok(dimensions)
+    };
+    let shown = "Arrays with differing element dimensions are not compatible for concatenation.";
+    let inner = |whole: &[Dimension]| lengths(whole.get(1..).unwrap_or_default());
+    if x.len() == y.len() {
+        if inner(x) != inner(y) {
+            return Err(incompatible(shown.to_owned()));
+        }
+        return grown(x, y.first().map_or(0, |first| first.length));
+    }
+    let shown = "Arrays with differing dimensions are not compatible for concatenation.";
+    if x.len() == y.len() + 1 {
+        return if inner(x) == lengths(y) { grown(x, 1) } else { Err(incompatible(shown.into())) };
+    }
+    if y.len() == x.len() + 1 {
+        return if inner(y) == lengths(x) { grown(y, 1) } else { Err(incompatible(shown.into())) };
+    }
+    Err(incompatible(format!(
+        "Arrays of {} and {} dimensions are not compatible for concatenation.",
+        x.len(),
+        y.len()
+    )))
+}
+
+/// An array of one dimension at most.
+fn flat<'a>(of: &Datum<'a>) -> Result<ArrayRef<'a>> {
+    let array = array(of)?;
+    if array.dimensions().len() > 1 {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "removing elements from multidimensional arrays is not supported",
+        ));
+    }
+    Ok(array)
+}
+
+pub(super) fn remove(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [of, unwanted] = args else { return Err(wrong_arguments(args.len())) };
+    if of.is_null() {
+        return Ok(Value::Null);
+    }
+    let array = flat(of)?;
+    let kept: Vec<_> = array.iter().filter(|element| !is_same(element, unwanted)).collect();
+    match array.dimensions() {
+        [one] if kept.len() < one.length as usize => {
+            Ok(build_list(type_of(of)?, kept.into_iter())?)
+        }
+        _ => Ok(of.to_value()),
+    }
+}
+
+pub(super) fn replace(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [of, old, new] = args else { return Err(wrong_arguments(args.len())) };
+    if of.is_null() {
+        return Ok(Value::Null);
+    }
+    let array = array(of)?;
+    let replaced = array.iter().map(|element| if is_same(&element, old) { *new } else { element });
+    Ok(build(type_of(of)?, array.dimensions(), replaced)?)
+}
+
+/// Without its last elements, counted along the first dimension.
+pub(super) fn trim(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let [of, Datum::Int4(count)] = args else { return Err(wrong_arguments(args.len())) };
+    let array = array(of)?;
+    let mut dimensions = array.dimensions().to_vec();
+    let length = dimensions.first().map_or(0, |first| first.length);
+    let Some(rest) = u32::try_from(*count).ok().and_then(|count| length.checked_sub(count)) else {
+        return Err(SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            format!("number of elements to trim must be between 0 and {length}"),
+        ));
+    };
+    if let Some(first) = dimensions.first_mut() {
+        *first = Dimension { length: rest, lower: 1 };
+    }
+    let count = crate::types::array::count_of(&dimensions)?;
+    Ok(build(type_of(of)?, &dimensions, array.iter().take(count))?)
+}

@@ -1,0 +1,203 @@
+//! Any value as JSON.
+
+use millpond_types::jsonb::write;
+use millpond_types::other::{JSON, JSONB, RECORD};
+use millpond_types::record::fields;
+
+use super::object_bytes;
+use crate::error::{Result, SqlError};
+use crate::expr::cast::text_of;
+use crate::types::array::array_of;
+use crate::types::json::{to_jsonb, too_long, write_string};
+use crate::types::{DateStyle, FormatOptions, Zone};
+use crate::{Datum, Numeric};
+
+/// A value's text as JSON has it: dates and times by ISO 8601, whatever `DateStyle` says.
+fn text(datum: &Datum<'_>, options: &FormatOptions) -> String {
+    let options = &FormatOptions { date_style: DateStyle::default(), ..*options };
+    let text = text_of(datum, options);
+    match datum {
+        Datum::Timestamp(_) => text.replacen(' ', "T", 1),
+        Datum::Timestamptz(usecs) if !matches!(*usecs, i64::MIN | i64::MAX) => {
+            let text = text.replacen(' ', "T", 1);
+            with_minutes(text, options.zone, *usecs)
+        }
+        _ => text,
+    }
+}
+
+/// The offset of a time zone with its minutes, which SQL's text leaves out if they are 0.
+fn with_minutes(text: String, zone: Zone, usecs: i64) -> String {
+    if zone.offset_at(usecs) % 3600 != 0 {
+        return text;
+    }
+    match text.strip_suffix(" BC") {
+        Some(text) => format!("{text}:00 BC"),
+        None => format!("{text}:00"),
+    }
+}
+
+/// Whether a number's text is a number of JSON: not NaN, and not infinite.
+fn is_number(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_ascii_digit())
+}
+
+fn is_numeric(datum: &Datum<'_>) -> bool {
+    matches!(
+        datum,
+        Datum::Int2(_)
+            | Datum::Int4(_)
+            | Datum::Int8(_)
+            | Datum::Float4(_)
+            | Datum::Float8(_)
+            | Datum::Numeric(_)
+    )
+}
+
+/// Appends a value's JSON as text.
+pub(super) fn write_text(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
+    match datum {
+        Datum::Null => out.extend_from_slice(b"null"),
+        Datum::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+        Datum::Other(JSON, bytes) => out.extend_from_slice(bytes),
+        Datum::Other(JSONB, _) => out.extend_from_slice(text_of(datum, options).as_bytes()),
+        Datum::Other(RECORD, bytes) => write_record(bytes, options, ",", out),
+        datum => {
+            if let Some(array) = array_of(datum) {
+                let lengths: Vec<usize> =
+                    array.dimensions().iter().map(|one| one.length as usize).collect();
+                let mut elements = array.iter();
+                write_list(&lengths, &mut elements, options, ",", out);
+                return;
+            }
+            let text = text(datum, options);
+            if is_numeric(datum) && is_number(&text) {
+                out.extend_from_slice(text.as_bytes());
+            } else {
+                write_string(&text, out);
+            }
+        }
+    }
+}
+
+/// Appends an array of these dimensions. `separator` stands between the outermost elements.
+pub(super) fn write_list<'a>(
+    lengths: &[usize],
+    elements: &mut dyn Iterator<Item = Datum<'a>>,
+    options: &FormatOptions,
+    separator: &str,
+    out: &mut Vec<u8>,
+) {
+    out.push(b'[');
+    if let Some((length, inner)) = lengths.split_first() {
+        for place in 0..*length {
+            if place > 0 {
+                out.extend_from_slice(separator.as_bytes());
+            }
+            if inner.is_empty() {
+                write_text(&elements.next().unwrap_or(Datum::Null), options, out);
+            } else {
+                write_list(inner, elements, options, ",", out);
+            }
+        }
+    }
+    out.push(b']');
+}
+
+/// Appends a record as an object. `separator` stands between its fields.
+pub(super) fn write_record(
+    bytes: &[u8],
+    options: &FormatOptions,
+    separator: &str,
+    out: &mut Vec<u8>,
+) {
+    out.push(b'{');
+    for (place, field) in fields(bytes).enumerate() {
+        if place > 0 {
+            out.extend_from_slice(separator.as_bytes());
+        }
+        write_string(field.name, out);
+        out.push(b':');
+        write_text(&field.value, options, out);
+    }
+    out.push(b'}');
+}
+
+/// Appends a value's `jsonb`.
+pub(super) fn write_jsonb(
+    datum: &Datum<'_>,
+    options: &FormatOptions,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let written = match datum {
+        Datum::Null => {
+            write::null(out);
+            Some(())
+        }
+        Datum::Bool(value) => {
+            write::bool(*value, out);
+            Some(())
+        }
+        Datum::Other(JSONB, bytes) => {
+            out.extend_from_slice(bytes);
+            Some(())
+        }
+        Datum::Other(JSON, bytes) => {
+            let text = std::str::from_utf8(bytes)
+                .map_err(|_| SqlError::internal("a json value that is no text"))?;
+            out.extend_from_slice(&to_jsonb(text)?);
+            Some(())
+        }
+        Datum::Other(RECORD, bytes) => {
+            let mut members = Vec::new();
+            for field in fields(bytes) {
+                let mut value = Vec::new();
+                write_jsonb(&field.value, options, &mut value)?;
+                members.push((field.name, value));
+            }
+            let members = members.iter().map(|(name, value)| (*name, value.as_slice()));
+            out.extend_from_slice(&object_bytes(members.collect())?);
+            Some(())
+        }
+        datum => {
+            if let Some(array) = array_of(datum) {
+                let lengths: Vec<usize> =
+                    array.dimensions().iter().map(|one| one.length as usize).collect();
+                return write_jsonb_list(&lengths, &mut array.iter(), options, out);
+            }
+            let text = text(datum, options);
+            if is_numeric(datum) && is_number(&text) {
+                let number: Numeric = text.parse()?;
+                write::number(number.as_ref(), out)
+            } else {
+                write::string(&text, out)
+            }
+        }
+    };
+    written.ok_or_else(|| too_long().into())
+}
+
+fn write_jsonb_list<'a>(
+    lengths: &[usize],
+    elements: &mut dyn Iterator<Item = Datum<'a>>,
+    options: &FormatOptions,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let (mut parts, mut count) = (Vec::new(), 0);
+    if let Some((length, inner)) = lengths.split_first() {
+        count = *length;
+        for _ in 0..count {
+            if inner.is_empty() {
+                write_jsonb(&elements.next().unwrap_or(Datum::Null), options, &mut parts)?;
+            } else {
+                write_jsonb_list(inner, elements, options, &mut parts)?;
+            }
+        }
+    }
+    write::array(count, &parts, out).ok_or_else(|| too_long().into())
+}
+
+/// A value as the name of a member.
+pub(super) fn name_text(datum: &Datum<'_>, options: &FormatOptions) -> String {
+    text(datum, options)
+}

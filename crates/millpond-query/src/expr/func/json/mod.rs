@@ -1,0 +1,96 @@
+//! Functions and operators of `json` and `jsonb`.
+
+pub(crate) mod aggregate;
+mod build;
+mod change;
+mod contain;
+mod encode;
+mod member;
+mod path;
+mod rows;
+mod strip;
+mod update;
+
+use millpond_types::jsonb::Json;
+use millpond_types::other::{JSON, JSONB};
+
+use super::catalog::Param;
+use super::value::wrong_arguments;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::array::array_of;
+use crate::{DataType, Datum, Value};
+
+pub(super) use build::PROCS as BUILD;
+pub(super) use change::{OPERATORS as CHANGE_OPERATORS, PROCS as CHANGE};
+pub(super) use contain::{OPERATORS as CONTAIN_OPERATORS, PROCS as CONTAIN};
+pub(super) use member::{OPERATORS, PROCS};
+pub(super) use path::{OPERATORS as PATH_OPERATORS, PROCS as PATH};
+pub(super) use rows::PROCS as ROWS;
+pub(super) use strip::PROCS as STRIP;
+pub(super) use update::PROCS as UPDATE;
+
+const JSON_TYPE: Param = Param::Type(DataType::Other { oid: JSON, typmod: -1 });
+const JSONB_TYPE: Param = Param::Type(DataType::Other { oid: JSONB, typmod: -1 });
+const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });
+
+fn jsonb_value(bytes: Vec<u8>) -> Value {
+    Value::Other(JSONB, bytes.into())
+}
+
+fn json_value(text: String) -> Value {
+    Value::Other(JSON, text.into_bytes().into())
+}
+
+/// The bytes of a `jsonb`, and what they are.
+fn jsonb<'a>(datum: &Datum<'a>) -> Result<(Json<'a>, &'a [u8])> {
+    match datum {
+        Datum::Other(JSONB, bytes) => Json::from_bytes(bytes).map(|value| (value, *bytes)),
+        _ => None,
+    }
+    .ok_or_else(|| wrong_arguments(1))
+}
+
+/// The text of a `json`.
+fn json<'a>(datum: &Datum<'a>) -> Result<&'a str> {
+    match datum {
+        Datum::Other(JSON, bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+    .ok_or_else(|| wrong_arguments(1))
+}
+
+/// The elements of a `text[]`, whatever its dimensions. `None` is NULL.
+fn texts<'a>(datum: &Datum<'a>) -> Result<Vec<Option<&'a str>>> {
+    let array = array_of(datum).ok_or_else(|| wrong_arguments(1))?;
+    let texts = array.iter().map(|element| match element {
+        Datum::Text(text) => Some(text),
+        _ => None,
+    });
+    Ok(texts.collect())
+}
+
+/// An error of arguments that have no meaning.
+#[cold]
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// A `jsonb` array of elements.
+fn array_bytes<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>> {
+    use millpond_types::jsonb::write;
+    let (mut count, mut parts, mut out) = (0, Vec::new(), Vec::new());
+    for element in elements {
+        parts.extend_from_slice(element);
+        count += 1;
+    }
+    write::array(count, &parts, &mut out).ok_or_else(crate::types::json::too_long)?;
+    Ok(out)
+}
+
+/// A `jsonb` object of members.
+fn object_bytes(members: Vec<(&str, &[u8])>) -> Result<Vec<u8>> {
+    use millpond_types::jsonb::write;
+    let mut out = Vec::new();
+    write::object(members, &mut out).ok_or_else(crate::types::json::too_long)?;
+    Ok(out)
+}

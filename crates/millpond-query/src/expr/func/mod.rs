@@ -1,0 +1,218 @@
+//! Scalar functions: the catalog of what there is, how a call chooses, and what they compute.
+
+pub(super) mod array;
+mod bytes;
+pub(crate) mod catalog;
+mod conditional;
+mod datetime;
+mod digest;
+mod encoding;
+mod float;
+mod identifier;
+mod integer;
+mod json;
+mod keywords;
+mod numeric;
+mod object_name;
+pub(crate) mod operators;
+pub(super) mod pattern;
+mod privilege;
+mod quote;
+pub(super) mod record;
+mod reg;
+mod relation;
+pub(super) mod resolve;
+mod row_list;
+mod series;
+mod session;
+mod size;
+mod storage;
+mod string;
+mod system;
+mod template;
+mod unicode;
+mod uuid;
+mod value;
+pub(super) mod variadic;
+
+use super::{Env, Expr, Val};
+use crate::error::{Result, SqlError, SqlState};
+use crate::{Datum, Value};
+use catalog::{Param, Proc, Volatility};
+use row_list::RowList;
+
+pub(super) use conditional::type_name;
+pub(crate) use datetime::{interval as interval_math, timestamp_plus, timestamptz_plus};
+pub(super) use float::{overflow, power, underflow};
+pub(crate) use json::aggregate as json_aggregate;
+pub use quote::quoted_name;
+pub use series::Series;
+pub use string::check_length;
+pub(super) use string::mapped;
+pub use system::format_type;
+pub(crate) use system::type_named;
+
+/// What computes a function.
+#[derive(Clone, Copy)]
+enum Body {
+    /// A function of values.
+    Datums(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
+    /// One that evaluates its arguments itself.
+    Exprs(for<'a> fn(&'a [Expr], &Env<'a>) -> Result<Val<'a>>),
+    /// A function of advisory locks.
+    Lock(crate::advisory::Advisory),
+    /// A function that returns rows.
+    Rows(Rows),
+    /// A function that may sleep.
+    Sleep(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
+}
+
+/// The columns of a function that returns rows. One without a name is called like the function.
+type Columns = &'static [(Option<&'static str>, Param)];
+
+type Make<T> = fn(&[Datum<'_>], &Env<'_>) -> Result<T>;
+
+type MakeAll = fn(&[Datum<'_>], &mut RowList<'_>) -> Result<()>;
+
+/// What makes the rows of a function.
+#[derive(Clone, Copy)]
+enum RowsOf {
+    /// All of them at once.
+    All(MakeAll),
+    /// One after the other.
+    Series(Make<Series>),
+}
+
+/// A function that returns rows: the names and types of their columns, and what makes them.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    columns: Columns,
+    body: RowsOf,
+}
+
+/// A function whose rows are made at once.
+const fn rows(columns: Columns, body: MakeAll) -> Body {
+    Body::Rows(Rows { columns, body: RowsOf::All(body) })
+}
+
+/// A function that the binder has chosen: an entry of the catalog.
+#[derive(Clone, Copy)]
+pub struct Func(&'static Proc);
+
+impl PartialEq for Func {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Func {}
+
+impl std::fmt::Debug for Func {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Func {
+    pub(super) fn new(proc: &'static Proc) -> Self {
+        Func(proc)
+    }
+
+    /// The function of that name with these arguments, for what the binder itself calls.
+    pub(crate) fn exactly(name: &str, args: &[Param]) -> Result<Self> {
+        let found = catalog::named(name).iter().find(|proc| proc.args == args);
+        found.map(|proc| Func(proc)).ok_or_else(|| SqlError::internal(format!("no {name}")))
+    }
+
+    /// PostgreSQL's name.
+    pub(crate) fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Whether it can give another value at each call.
+    pub(crate) fn is_volatile(self) -> bool {
+        self.0.volatility == Volatility::Volatile
+    }
+
+    /// Whether it returns nothing, which shows as an empty text of type `void`.
+    pub(crate) fn is_void(self) -> bool {
+        self.0.result == Param::Void
+    }
+
+    /// The columns of a function that returns rows.
+    pub(crate) fn columns(self) -> Option<Columns> {
+        match self.0.body {
+            Body::Rows(rows) => Some(rows.columns),
+            _ => None,
+        }
+    }
+
+    /// The rows that a function returns.
+    pub(crate) fn rows(self, args: &[Value], env: &Env<'_>) -> Result<Series> {
+        let Body::Rows(rows) = self.0.body else {
+            return Err(SqlError::internal("a function that returns no rows"));
+        };
+        if self.0.strict && args.iter().any(Value::is_null) {
+            return Ok(Series::one_row(Vec::new()));
+        }
+        let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
+        match rows.body {
+            RowsOf::All(body) => {
+                let mut list = RowList::new(env);
+                body(&datums, &mut list)?;
+                Ok(list.into_series(rows.columns.len()))
+            }
+            RowsOf::Series(body) => body(&datums, env),
+        }
+    }
+
+    /// Whether it may wait, or does what can't be done twice.
+    pub(crate) fn waits(self) -> bool {
+        matches!(self.0.body, Body::Lock(_) | Body::Sleep(_))
+    }
+
+    /// Whether the query engine has no function of this name and meaning.
+    pub(crate) fn is_only_here(self) -> bool {
+        let of = |family: &[Proc]| family.iter().any(|proc| std::ptr::eq(proc, self.0));
+        catalog::ONLY_HERE.iter().any(|family| of(family))
+    }
+
+    /// Whether it takes or gives back an advisory lock.
+    pub(crate) fn locks(self) -> bool {
+        matches!(self.0.body, Body::Lock(_))
+    }
+}
+
+/// Calls a function.
+pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {
+    let proc = func.0;
+    if let Body::Exprs(body) = proc.body {
+        return body(args, env);
+    }
+    let mut values = smallvec::SmallVec::<[Val<'a>; 3]>::new();
+    for arg in args {
+        values.push(arg.eval(env)?);
+    }
+    if proc.strict && values.iter().any(Val::is_null) {
+        return Ok(Val::Borrowed(Datum::Null));
+    }
+    let datums: smallvec::SmallVec<[Datum<'_>; 3]> = values.iter().map(Val::datum).collect();
+    let value = match proc.body {
+        Body::Datums(body) | Body::Sleep(body) => body(&datums, env)?,
+        Body::Lock(function) => session::lock(function, &datums, env)?,
+        Body::Exprs(_) => return Err(SqlError::internal("a function that was called before")),
+        Body::Rows(_) => return Err(rows_not_accepted()),
+    };
+    Ok(Val::Owned(value))
+}
+
+#[cold]
+fn rows_not_accepted() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "set-valued function called in context that cannot accept a set",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,394 @@
+//! Expressions: bound to the columns of a FROM clause and the parameters of one statement, then
+//! evaluated row by row.
+//!
+//! [`bind`] turns the parser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules:
+//! every operator knows its operands' types, and every conversion is an explicit [`Expr::Cast`].
+//! [`eval`] walks it. Values that a column, parameter or constant already has are borrowed, so that
+//! a comparison of columns allocates nothing.
+
+pub(crate) mod arith;
+pub mod bind;
+pub mod cast;
+mod eval;
+mod fold;
+mod func;
+pub(crate) mod int;
+mod like;
+mod other_casts;
+mod regex;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+pub mod types;
+
+pub(crate) use func::array::ElementComparison;
+pub(crate) use func::catalog as functions;
+pub(crate) use func::catalog::returns_rows;
+pub use func::format_type;
+#[cfg(test)]
+pub(crate) use func::operators;
+pub use func::{Func, Series, check_length, quoted_name};
+pub(crate) use func::{
+    interval_math, json_aggregate, timestamp_plus, timestamptz_plus, type_named,
+};
+
+use std::cmp::Ordering;
+
+use millpond_types::tuple::TupleLayout;
+
+use crate::advisory::Notices;
+use crate::analyze::tree::{Subquery, SubqueryKind};
+use crate::error::Result;
+use crate::query::Server;
+use crate::run::{Slots, SubPlans};
+use crate::settings::SessionSettings;
+use crate::{DataType, Datum, Value};
+
+/// An arithmetic operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arith {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Power,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Compare {
+    /// Whether an order of two values satisfies the comparison.
+    pub(crate) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Compare::Eq => order.is_eq(),
+            Compare::Ne => order.is_ne(),
+            Compare::Lt => order.is_lt(),
+            Compare::Le => order.is_le(),
+            Compare::Gt => order.is_gt(),
+            Compare::Ge => order.is_ge(),
+        }
+    }
+
+    /// The same comparison with its sides exchanged.
+    pub(crate) fn flipped(self) -> Self {
+        match self {
+            Compare::Lt => Compare::Gt,
+            Compare::Le => Compare::Ge,
+            Compare::Gt => Compare::Lt,
+            Compare::Ge => Compare::Le,
+            same => same,
+        }
+    }
+
+    pub(crate) const fn symbol(self) -> &'static str {
+        match self {
+            Compare::Eq => "=",
+            Compare::Ne => "<>",
+            Compare::Lt => "<",
+            Compare::Le => "<=",
+            Compare::Gt => ">",
+            Compare::Ge => ">=",
+        }
+    }
+}
+
+/// A bound expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expr {
+    Const(Value),
+    /// A parameter, counted from 0.
+    Param(usize),
+    /// A column of the row, counted from 0.
+    Column(usize),
+    Neg(Box<Expr>),
+    /// Both sides are of one type.
+    Arith(Arith, Box<(Expr, Expr)>),
+    /// Both sides are of one type, or of integer types.
+    Compare(Compare, Box<(Expr, Expr)>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    /// `IS [NOT] NULL`; the flag says NOT.
+    IsNull(Box<Expr>, bool),
+    /// `IS [NOT] TRUE / FALSE / UNKNOWN`: what it is compared with, and whether negated.
+    IsBool(Box<Expr>, Option<bool>, bool),
+    /// `IS [NOT] DISTINCT FROM`; the flag says NOT.
+    Distinct(Box<(Expr, Expr)>, bool),
+    /// `[NOT] IN (...)`; the flag says NOT.
+    In(Box<Expr>, Vec<Expr>, bool),
+    /// Conditions with results, and the result when none holds.
+    Case(Vec<(Expr, Expr)>, Option<Box<Expr>>),
+    Coalesce(Vec<Expr>),
+    Like(Box<Like>),
+    /// To a type; the flag says that it was written as a cast (so text is cut rather than refused).
+    Cast(Box<Expr>, DataType, bool),
+    /// Both sides are text.
+    Concat(Box<(Expr, Expr)>),
+    Func(Func, Vec<Expr>),
+    /// A query, as the analyzer leaves it. The planner makes it a part of the plan or a `SubPlan`.
+    Subquery(Box<Subquery>),
+    /// A query that is run where the expression is evaluated.
+    SubPlan(Box<SubPlanCall>),
+}
+
+/// A call of a plan of a subquery.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubPlanCall {
+    /// Its place among the plan's subplans.
+    pub(crate) number: usize,
+    /// Which of its columns is wanted: see [`SubqueryKind::Column`].
+    pub(crate) column: usize,
+    /// What it is told of the row: see `plan::query::node::SubPlan`.
+    pub(crate) args: Vec<Expr>,
+    /// Left sides of ANY and ALL.
+    pub(crate) left: Vec<Expr>,
+}
+
+/// `value [NOT] [I]LIKE pattern [ESCAPE escape]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Like {
+    pub(crate) value: Expr,
+    pub(crate) pattern: Expr,
+    pub(crate) escape: Option<Expr>,
+    pub(crate) ignore_case: bool,
+    pub(crate) negated: bool,
+}
+
+impl Expr {
+    /// A row's absence, as a constant.
+    pub(crate) const NULL: Expr = Expr::Const(Value::Null);
+
+    /// Calls `visit` for the expression and all its parts.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        match self {
+            Expr::Const(_) | Expr::Param(_) | Expr::Column(_) => {}
+            Expr::Neg(e)
+            | Expr::Not(e)
+            | Expr::IsNull(e, _)
+            | Expr::IsBool(e, ..)
+            | Expr::Cast(e, ..) => e.walk(visit),
+            Expr::Arith(_, pair)
+            | Expr::Compare(_, pair)
+            | Expr::Distinct(pair, _)
+            | Expr::Concat(pair) => {
+                pair.0.walk(visit);
+                pair.1.walk(visit);
+            }
+            Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) | Expr::Func(_, list) => {
+                list.iter().for_each(|e| e.walk(visit));
+            }
+            Expr::In(e, list, _) => {
+                e.walk(visit);
+                list.iter().for_each(|e| e.walk(visit));
+            }
+            Expr::Case(whens, otherwise) => {
+                for (when, then) in whens {
+                    when.walk(visit);
+                    then.walk(visit);
+                }
+                if let Some(e) = otherwise {
+                    e.walk(visit);
+                }
+            }
+            Expr::Like(like) => {
+                like.value.walk(visit);
+                like.pattern.walk(visit);
+                if let Some(escape) = &like.escape {
+                    escape.walk(visit);
+                }
+            }
+            // What the query itself is made of is not a part of the expression.
+            Expr::Subquery(subquery) => match &subquery.kind {
+                SubqueryKind::Scalar
+                | SubqueryKind::Column(_)
+                | SubqueryKind::Array(_)
+                | SubqueryKind::Exists => {}
+                SubqueryKind::Any(left, _) | SubqueryKind::All(left, _) => {
+                    left.iter().for_each(|e| e.walk(visit));
+                }
+            },
+            Expr::SubPlan(call) => {
+                call.args.iter().chain(&call.left).for_each(|e| e.walk(visit));
+            }
+        }
+    }
+
+    /// Whether it may take long by itself, or does what can't be done twice.
+    pub(crate) fn waits(&self) -> bool {
+        let mut waits = false;
+        self.walk_all(&mut |e| {
+            waits |= matches!(e, Expr::Func(func, _) if func.waits());
+        });
+        waits
+    }
+
+    /// `value op ANY (array)` or `value op ALL (array)`, if it is one.
+    pub(crate) fn as_element_comparison(&self) -> Option<ElementComparison<'_>> {
+        match self {
+            Expr::Func(func, args) => func::array::element_comparison(*func, args),
+            _ => None,
+        }
+    }
+
+    /// The value and the array of `value = ANY (array)`, if it is one.
+    pub(crate) fn as_equal_any(&self) -> Option<(&Expr, &Expr)> {
+        let found = self.as_element_comparison()?;
+        (found.compare == Compare::Eq && !found.all).then_some((found.value, found.array))
+    }
+
+    /// The sides of `text LIKE ANY (patterns)` and its kin, with the operator and ANY or ALL.
+    pub(crate) fn as_pattern_comparison(&self) -> Option<(&Expr, &'static str, &Expr)> {
+        match self {
+            Expr::Func(func, args) => func::pattern::any::comparison(*func, args),
+            _ => None,
+        }
+    }
+
+    /// The elements of `ARRAY[...]`, if it is one.
+    pub(crate) fn as_array_of(&self) -> Option<&[Expr]> {
+        match self {
+            Expr::Func(func, args) => func::array::constructed(*func, args),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a call that takes or gives back a lock, with arguments that do nothing of the
+    /// kind.
+    pub(crate) fn only_locks(&self) -> bool {
+        matches!(self, Expr::Func(func, args)
+            if func.locks() && !args.iter().any(Expr::waits))
+    }
+
+    /// Whether it is the same for all rows that agree in the columns for which `known` holds.
+    pub(crate) fn is_fixed_by(&self, known: &dyn Fn(usize) -> bool) -> bool {
+        let mut fixed = true;
+        self.walk_all(&mut |e| match e {
+            Expr::Column(column) => fixed &= known(*column),
+            Expr::Func(func, _) if func.is_volatile() => fixed = false,
+            _ => {}
+        });
+        fixed
+    }
+
+    /// Whether it may have another value each time, for the same row.
+    pub(crate) fn is_volatile(&self) -> bool {
+        !self.is_fixed_by(&|_| true)
+    }
+}
+
+/// Where columns come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Row<'a> {
+    /// There are none.
+    None,
+    /// A stored row, decoded column by column as they are needed.
+    Stored(&'a TupleLayout, &'a [u8]),
+    /// Values.
+    Datums(&'a [Datum<'a>]),
+    /// The rows of a plan's slots.
+    Slots(Slots<'a>),
+}
+
+/// What a session tells expressions.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// When the transaction began, in microseconds since 2000.
+    pub now: i64,
+    pub user: &'a str,
+    pub database: &'a str,
+    pub process_id: i32,
+    pub settings: &'a SessionSettings,
+    /// The engine's session, to ask whether the statement has been told to stop, and for its locks.
+    pub session: Option<&'a millpond_engine::session::Session>,
+    /// `None` in tests.
+    pub server: Option<&'a dyn Server>,
+    /// What the statement has to tell its client beside its result.
+    pub notices: &'a Notices,
+    /// The statement is one call of a function that takes a lock: if it would have to wait, nothing
+    /// has happened, so it may be tried where a session must not wait.
+    pub only_locks: bool,
+}
+
+/// All that an expression can see.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    pub row: Row<'a>,
+    pub params: &'a [Value],
+    pub facts: &'a Facts<'a>,
+    /// What runs the plans of subqueries, if there are any.
+    pub subplans: Option<&'a dyn SubPlans>,
+}
+
+impl<'a> Env<'a> {
+    /// A function that has worked for long, or is about to, asks whether it may go on. An error if
+    /// the statement was told to stop, or if it runs where it must not wait.
+    pub(crate) fn check_long_work(&self) -> Result<()> {
+        match self.facts.session {
+            Some(session) => Ok(session.check_long_work()?),
+            None => Ok(()),
+        }
+    }
+
+    /// The row's column.
+    #[inline]
+    pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {
+        eval::column(&self.row, column)
+    }
+
+    /// The same, for a row.
+    pub(crate) fn with_row(&self, row: Row<'a>) -> Env<'a> {
+        Env { row, ..*self }
+    }
+}
+
+/// A value, borrowed where it was there already.
+#[derive(Debug, Clone)]
+pub enum Val<'a> {
+    Borrowed(Datum<'a>),
+    Owned(Value),
+}
+
+impl Val<'_> {
+    /// The value, borrowed.
+    #[inline]
+    pub fn datum(&self) -> Datum<'_> {
+        match self {
+            Val::Borrowed(datum) => *datum,
+            Val::Owned(value) => value.as_datum(),
+        }
+    }
+
+    /// The value, owned.
+    pub fn into_value(self) -> Value {
+        match self {
+            Val::Borrowed(datum) => datum.to_value(),
+            Val::Owned(value) => value,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.datum().is_null()
+    }
+}
+
+impl From<Value> for Val<'_> {
+    fn from(value: Value) -> Self {
+        Val::Owned(value)
+    }
+}

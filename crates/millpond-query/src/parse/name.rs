@@ -1,0 +1,116 @@
+//! Names of relations and columns.
+
+use millpond_syntax::tree::{self, Field, QualifiedName, RangeVar};
+
+use super::Source;
+use crate::error::{Result, SqlError, SqlState};
+
+/// A table's or index's name, or a name of FROM in front of a column's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    pub schema: Option<String>,
+    pub name: String,
+    /// Where it stands, in characters from 1.
+    pub(crate) position: Option<usize>,
+}
+
+impl Name {
+    pub(crate) fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
+        if parts.len() > 2
+            && let Some(mut error) = Self::refusal(&parts, &parts.join("."), "relation")
+        {
+            error.position = position;
+            return Err(error);
+        }
+        let name = parts.pop().unwrap_or_default();
+        Ok(Name { schema: parts.pop(), name, position })
+    }
+
+    /// Why these parts are no name: `whole` is the text that has them, a `kind` of name.
+    fn refusal(parts: &[String], whole: &str, kind: &str) -> Option<SqlError> {
+        // A database's name in front must be this database's; there is only one.
+        match parts {
+            [database, _, _] if database != "postgres" => Some(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cross-database references are not implemented: {whole}"),
+            )),
+            [_, _, _, _, ..] => Some(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper {kind} name (too many dotted names): {whole}"),
+            )),
+            _ => None,
+        }
+    }
+
+    /// What stands before a column in a name with points, and the column.
+    pub(crate) fn of_column<'f>(
+        fields: &'f [Field],
+        at: u32,
+        source: &Source<'_>,
+    ) -> Result<(Self, &'f str)> {
+        let mut parts = Vec::with_capacity(fields.len());
+        for field in fields {
+            match field {
+                Field::String(name) => parts.push(&**name),
+                Field::Star => return Err(SqlError::unsupported("a whole row of this form")),
+            }
+        }
+        let position = Some(source.position(at));
+        let column = parts.pop().unwrap_or_default();
+        let table: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        if table.len() > 2 {
+            parts.push(column);
+            let whole = parts.join(".");
+            if let Some(mut error) = Self::refusal(&table, &whole, "qualified") {
+                error.position = position;
+                return Err(error);
+            }
+        }
+        Ok((Self::from_parts(table, position)?, column))
+    }
+
+    /// What stands before the star in a name with points.
+    pub(crate) fn of_star(fields: &[Field], at: u32, source: &Source<'_>) -> Result<Self> {
+        let name = |field: &Field| match field {
+            Field::String(name) => Some((**name).to_owned()),
+            Field::Star => None,
+        };
+        Self::from_parts(fields.iter().filter_map(name).collect(), Some(source.position(at)))
+    }
+
+    /// A relation as a statement names it.
+    pub fn of_relation(relation: &RangeVar, source: &Source<'_>) -> Result<Self> {
+        let parts = [&relation.catalogname, &relation.schemaname];
+        let mut parts: Vec<String> =
+            parts.into_iter().flatten().map(|part| (&**part).into()).collect();
+        parts.push((&*relation.relname).into());
+        Self::from_parts(parts, Some(source.position(relation.location)))
+    }
+
+    pub(crate) fn of_relations<'r>(
+        relations: impl IntoIterator<Item = &'r RangeVar>,
+        source: &Source<'_>,
+    ) -> Result<Vec<Self>> {
+        relations.into_iter().map(|relation| Self::of_relation(relation, source)).collect()
+    }
+
+    /// A name with its qualifiers.
+    pub(super) fn qualified(name: &QualifiedName, source: &Source<'_>) -> Result<Self> {
+        let position = Some(source.position(name.location));
+        Self::from_parts(name.names.iter().map(|part| (&**part).into()).collect(), position)
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// Names as strings.
+pub(crate) fn strings(names: &[tree::Name]) -> Vec<String> {
+    names.iter().map(|name| (&**name).into()).collect()
+}

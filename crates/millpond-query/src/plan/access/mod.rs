@@ -1,0 +1,158 @@
+//! How rows are found: which index, which part of it.
+//!
+//! The condition is split at its ANDs. A conjunct `column op value`, where the value is the same
+//! for all rows of the table, can become part of a key. In a nested loop the value may come from
+//! the tables outside of it. For each index the leading columns that have an equality
+//! are taken, then a list of values or a range on the next. What is taken this way is exact and
+//! leaves the filter: a value beyond the range of the column's type gives no rows, or an open end,
+//! when the key is made. A conjunct that is an OR can be taken if each of its sides gives a part of
+//! one index.
+
+mod choice;
+mod sargable;
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::{IndexDef, TableDef};
+use millpond_engine::table::Direction;
+
+use crate::DataType;
+use crate::expr::Expr;
+
+pub(crate) use choice::{Choice, choose};
+pub(super) use sargable::fixed_columns;
+pub(crate) use sargable::{all_of, conjuncts};
+
+/// A value for a key column: an expression that is the same for all rows of the table, and the
+/// column's type.
+#[derive(Debug, Clone)]
+pub struct KeyPart {
+    pub(crate) expr: Expr,
+    pub(crate) ty: DataType,
+}
+
+/// How rows are found.
+#[derive(Debug)]
+pub enum Access {
+    /// There is no table: one row of nothing.
+    Nothing,
+    /// All rows, page by page.
+    Heap,
+    /// At most one row: a whole key of a unique index.
+    Point { index: Arc<IndexDef>, key: Vec<KeyPart> },
+    /// A part of an index.
+    Range(Box<IndexRange>),
+}
+
+impl Access {
+    /// The index that it reads.
+    pub fn index(&self) -> Option<&IndexDef> {
+        match self {
+            Access::Nothing | Access::Heap => None,
+            Access::Point { index, .. } => Some(index),
+            Access::Range(range) => Some(&range.index),
+        }
+    }
+}
+
+/// A part of an index: the keys within any of some bounds, each key once and in the index's order.
+#[derive(Debug)]
+pub struct IndexRange {
+    pub(crate) index: Arc<IndexDef>,
+    /// One, or more for an OR.
+    pub(crate) any_of: Vec<KeyBounds>,
+    pub(crate) direction: Direction,
+}
+
+/// Bounds of keys: equal leading columns, then a list or a range.
+#[derive(Debug, Default)]
+pub struct KeyBounds {
+    pub(crate) equal: Vec<KeyPart>,
+    /// Values of the next column, if it is one of a list.
+    pub(crate) list: Option<KeyList>,
+    /// Bounds of the next column; the flag says inclusive.
+    pub(crate) from: Option<(KeyPart, bool)>,
+    pub(crate) to: Option<(KeyPart, bool)>,
+}
+
+/// Values of a key column.
+#[derive(Debug)]
+pub enum KeyList {
+    /// Of IN.
+    Items(Vec<KeyPart>),
+    /// The elements of an array, of `= ANY`. The type is still the column's.
+    Array(KeyPart),
+}
+
+impl IndexRange {
+    /// The keys that begin with these values.
+    pub(crate) fn of_key(index: &Arc<IndexDef>, equal: Vec<KeyPart>) -> Self {
+        let any_of = vec![KeyBounds { equal, ..KeyBounds::default() }];
+        Self { index: Arc::clone(index), any_of, direction: Direction::Forward }
+    }
+
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &KeyPart> {
+        self.any_of.iter().flat_map(KeyBounds::parts)
+    }
+
+    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut KeyPart> {
+        self.any_of.iter_mut().flat_map(KeyBounds::parts_mut)
+    }
+}
+
+impl KeyBounds {
+    fn parts(&self) -> impl Iterator<Item = &KeyPart> {
+        let list = self.list.as_ref().map(KeyList::parts).unwrap_or_default();
+        let ends = self.from.iter().chain(&self.to).map(|(part, _)| part);
+        self.equal.iter().chain(list).chain(ends)
+    }
+
+    fn parts_mut(&mut self) -> impl Iterator<Item = &mut KeyPart> {
+        let list = self.list.as_mut().map(KeyList::parts_mut).unwrap_or_default();
+        let ends = self.from.iter_mut().chain(&mut self.to).map(|(part, _)| part);
+        self.equal.iter_mut().chain(list).chain(ends)
+    }
+}
+
+impl KeyList {
+    fn parts(&self) -> &[KeyPart] {
+        match self {
+            KeyList::Items(parts) => parts,
+            KeyList::Array(part) => std::slice::from_ref(part),
+        }
+    }
+
+    fn parts_mut(&mut self) -> &mut [KeyPart] {
+        match self {
+            KeyList::Items(parts) => parts,
+            KeyList::Array(part) => std::slice::from_mut(part),
+        }
+    }
+}
+
+/// A table whose rows are looked for.
+pub(crate) struct Lookup<'a> {
+    pub(crate) table: &'a TableDef,
+    /// The number of its first column.
+    pub(crate) first_column: usize,
+    /// Which columns have a value already: those of the tables outside of it in a nested loop.
+    pub(crate) known: &'a dyn Fn(usize) -> bool,
+}
+
+impl<'a> Lookup<'a> {
+    /// The only table of a statement.
+    pub(crate) fn only(table: &'a TableDef) -> Self {
+        Self { table, first_column: 0, known: &|_| false }
+    }
+
+    /// Which of the table's columns, counted from 0, an expression is, if it is one.
+    pub(crate) fn own_column(&self, expr: &Expr) -> Option<usize> {
+        let Expr::Column(column) = expr else { return None };
+        let own = column.checked_sub(self.first_column)?;
+        (own < self.table.columns.len()).then_some(own)
+    }
+
+    fn is_fixed(&self, expr: &Expr) -> bool {
+        expr.is_fixed_by(self.known)
+    }
+}

@@ -1,0 +1,226 @@
+//! ORDER BY, and the index whose order makes it needless.
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::{IndexDef, TableDef};
+use millpond_engine::table::Direction;
+use millpond_syntax::tree::{self, Field, Node, ResTarget, SortBy, SortByDir, SortByNulls, Value};
+use millpond_types::key::{KeyOrder, encode_sort_column};
+
+use super::access::Lookup;
+use super::output::{star_of, tables_of_star};
+use super::scope::FromScope;
+use super::{Aggregate, Planner, UsableIndexes, access};
+use crate::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::bind::{Binder, beyond};
+use crate::expr::{Env, Expr};
+
+/// One key of an ORDER BY that has to be sorted by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SortKey {
+    pub(crate) expr: Expr,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+impl SortKey {
+    /// Appends the key of a row: keys compare bytewise as the rows do.
+    #[inline]
+    pub(crate) fn push(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<()> {
+        self.push_value(&self.expr.eval(env)?.datum(), key);
+        Ok(())
+    }
+
+    /// The same for a value that stands for the expression's.
+    #[inline]
+    pub(crate) fn push_value(&self, value: &Datum<'_>, key: &mut Vec<u8>) {
+        let order = KeyOrder { descending: self.descending, nulls_first: self.nulls_first };
+        encode_sort_column(value, order, key);
+    }
+}
+
+/// An index that gives an order, and which way to read it.
+#[derive(Debug, Clone)]
+pub(crate) struct Ordered {
+    pub(crate) index: Arc<IndexDef>,
+    pub(crate) direction: Direction,
+}
+
+impl Planner<'_> {
+    pub(super) fn sort_keys(
+        &self,
+        list: &[SortBy],
+        targets: &[ResTarget],
+        binder: &mut Binder<'_>,
+        scope: &FromScope<'_>,
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(list.len());
+        for item in list {
+            let expr = self.sort_expression(&item.node, targets, binder, scope)?;
+            let descending = match item.sortby_dir {
+                SortByDir::Default | SortByDir::Asc => false,
+                SortByDir::Desc => true,
+                SortByDir::Using(_) => return Err(beyond("ORDER BY USING")),
+            };
+            let nulls_first = match item.sortby_nulls {
+                SortByNulls::Default => descending,
+                SortByNulls::First => true,
+                SortByNulls::Last => false,
+            };
+            // A constant orders nothing.
+            if !matches!(expr, Expr::Const(_)) {
+                keys.push(SortKey { expr, descending, nulls_first });
+            }
+        }
+        Ok(keys)
+    }
+
+    /// A sort key: a number is an item's place, a name first an item's alias, all else an
+    /// expression over the tables.
+    fn sort_expression(
+        &self,
+        e: &tree::Expr,
+        targets: &[ResTarget],
+        binder: &mut Binder<'_>,
+        scope: &FromScope<'_>,
+    ) -> Result<Expr> {
+        match &e.node {
+            Node::ParamRef(_) if binder.is_lifted() => {
+                return Err(beyond("a literal in ORDER BY"));
+            }
+            Node::AConst(Value::Integer(number)) => {
+                let nth = match usize::try_from(*number) {
+                    Ok(place) => nth_item(targets, place, binder, scope)?,
+                    Err(_) => None,
+                };
+                return nth.ok_or_else(|| {
+                    let what = format!("ORDER BY position {number} is not in select list");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, what);
+                    self.source.place(error, e.location)
+                });
+            }
+            Node::AConst(_) => {
+                let what = "non-integer constant in ORDER BY";
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, what);
+                return Err(self.source.place(error, e.location));
+            }
+            Node::ColumnRef(fields) => {
+                let [Field::String(name)] = fields.as_slice() else {
+                    return Ok(binder.output(e, scope)?.0);
+                };
+                let is_alias = |target: &&ResTarget| target.name.as_ref() == Some(name);
+                let mut named = targets.iter().filter(is_alias);
+                if let Some(first) = named.next() {
+                    if named.next().is_some() {
+                        return Err(beyond("a name of several columns in ORDER BY"));
+                    }
+                    if let Some(value) = &first.val {
+                        return Ok(binder.output(value, scope)?.0);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(binder.output(e, scope)?.0)
+    }
+}
+
+/// The expression of the n-th output column, counted from 1, with stars spread out.
+fn nth_item(
+    targets: &[ResTarget],
+    place: usize,
+    binder: &mut Binder<'_>,
+    scope: &FromScope<'_>,
+) -> Result<Option<Expr>> {
+    let mut at = 1;
+    for target in targets {
+        let Some(e) = &target.val else { return Ok(None) };
+        let Some(star) = star_of(e) else {
+            if at == place {
+                return Ok(Some(binder.output(e, scope)?.0));
+            }
+            at += 1;
+            continue;
+        };
+        for from in tables_of_star(star, e.location, Some(scope), &binder.source)? {
+            let nth = place.checked_sub(at).and_then(|n| from.columns().nth(n));
+            if let Some(column) = nth {
+                return Ok(Some(Expr::Column(column)));
+            }
+            at += from.table.columns.len();
+        }
+    }
+    Ok(None)
+}
+
+/// What to order by so that the first row has the only value asked for: `min` or `max` of a column
+/// without NULLs.
+pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<Vec<SortKey>> {
+    let [one] = aggregates else { return None };
+    let (column, descending) = one.extreme_of_column()?;
+    table.columns.get(column).filter(|def| def.not_null)?;
+    Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }])
+}
+
+/// The indexes whose order serves sort keys over one table: these are an index's leading columns,
+/// all one way. Columns that the condition makes equal to one value order nothing, in an index as
+/// among the keys.
+pub(super) fn orders_of_indexes(
+    lookup: &Lookup<'_>,
+    indexes: &UsableIndexes<'_>,
+    sort: &[SortKey],
+    condition: Option<&Expr>,
+) -> Vec<Ordered> {
+    if sort.is_empty() {
+        return Vec::new();
+    }
+    let fixed = access::fixed_columns(lookup, condition);
+    let is_fixed =
+        |key: &SortKey| lookup.own_column(&key.expr).is_some_and(|own| fixed.contains(&own));
+    let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(key)).collect();
+    let ordered = |index: &Arc<IndexDef>| {
+        let direction = direction_for(lookup, index, &fixed, &keys)?;
+        Some(Ordered { index: Arc::clone(index), direction })
+    };
+    indexes.of(lookup.table).filter_map(ordered).collect()
+}
+
+/// Which way to read an index so that rows are in the order of the keys; `None` if neither way
+/// gives it.
+fn direction_for(
+    lookup: &Lookup<'_>,
+    index: &IndexDef,
+    fixed: &[usize],
+    keys: &[&SortKey],
+) -> Option<Direction> {
+    let table = lookup.table;
+    let mut direction = None;
+    let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
+    for key in keys {
+        let Some(column) = columns.next() else {
+            // Beyond a whole unique key nothing is left to order.
+            if index.unique && no_nulls(table, index) {
+                break;
+            }
+            return None;
+        };
+        if lookup.own_column(&key.expr) != Some(column.column) {
+            return None;
+        }
+        let same = key.descending == column.order.descending;
+        let nullable = !table.columns[column.column].not_null;
+        if nullable && (key.nulls_first == column.order.nulls_first) != same {
+            return None;
+        }
+        let way = if same { Direction::Forward } else { Direction::Backward };
+        if *direction.get_or_insert(way) != way {
+            return None;
+        }
+    }
+    direction
+}
+
+fn no_nulls(table: &TableDef, index: &IndexDef) -> bool {
+    index.columns.iter().all(|column| table.columns[column.column].not_null)
+}

@@ -1,0 +1,308 @@
+//! Plans of queries: a tree of nodes, with PostgreSQL's names.
+//!
+//! A node gives rows one at a time, in the slots of the relations below it. A join's row is the
+//! rows in the slots of both sides; nothing is copied. A node that keeps rows (a sort, the inner
+//! side of a hash join) keeps what is in the slots of its input, and puts it back.
+//!
+//! A plan is immutable and shared. What changes while it runs is in the states of `run`.
+
+use std::sync::Arc;
+
+use millpond_engine::catalog::TableDef;
+
+use super::super::{Access, Output, RowLock, SortKey};
+use crate::analyze::tree::{
+    AggregateCall, CteId, JoinKind, SetFunction, SetOperator, Slot, SubqueryKind, Window,
+};
+use crate::expr::Expr;
+
+/// The plan of a query.
+#[derive(Debug)]
+pub struct QueryPlan {
+    pub(crate) root: Node,
+    pub(crate) output: Output,
+    /// Of each slot what it holds.
+    pub(crate) slots: Vec<SlotKind>,
+    /// Plans of subqueries within expressions: see [`Expr::SubPlan`].
+    pub(crate) subplans: Vec<SubPlan>,
+    /// Queries of WITH that are run once and kept.
+    pub(crate) ctes: Vec<CtePlan>,
+    /// All tables, also those of subplans, to be locked before the snapshot is taken.
+    pub tables: Vec<Arc<TableDef>>,
+    /// Rows are locked, or something in it waits: it starts where it may wait.
+    pub(crate) waits: bool,
+}
+
+/// What a slot holds.
+#[derive(Debug, Clone)]
+pub(crate) enum SlotKind {
+    /// Rows of a table, as they are stored.
+    Stored(Arc<TableDef>),
+    /// Computed rows of that many columns.
+    Computed(usize),
+}
+
+/// A subquery within an expression. It has slots and a state of its own: the columns of the query
+/// around it that it uses come as parameters. A query of WITH that it reads and that is not among
+/// its plan's own is one of a plan around it, and is run once for both.
+#[derive(Debug)]
+pub(crate) struct SubPlan {
+    pub(crate) kind: SubqueryKind,
+    pub(crate) plan: QueryPlan,
+    /// The number of the first parameter that is an argument of the call. Those before it are the
+    /// statement's, which all plans of the statement have.
+    pub(crate) first_arg: usize,
+    /// Whether nothing of the query around it is used: then it runs once (an InitPlan).
+    pub(crate) once: bool,
+    /// Whether EXPLAIN shows it. Not if only rows that have changed meanwhile need it.
+    pub(crate) shown: bool,
+}
+
+/// A query of WITH that is run once.
+#[derive(Debug)]
+pub(crate) struct CtePlan {
+    pub(crate) id: CteId,
+    pub(crate) name: String,
+    pub(crate) kind: CteKind,
+    /// What the columns of its rows are called.
+    pub(crate) columns: Vec<String>,
+}
+
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a plan has few of them")]
+pub(crate) enum CteKind {
+    /// A node whose row is in this slot.
+    Plain(Node, Slot),
+    /// The rows of the start, then those that the step makes of the rows of the round before.
+    Recursive {
+        start: (Node, Slot),
+        step: (Node, Slot),
+        all: bool,
+        /// The queries of WITH within the step: each round runs them again.
+        step_ctes: Vec<CteId>,
+    },
+    /// It is run once, whether it is read or not.
+    Modify(Box<Modify>),
+}
+
+/// A query of WITH that inserts, updates or deletes rows.
+#[derive(Debug)]
+pub(crate) struct Modify {
+    /// What gives the rows to be changed or inserted.
+    pub(crate) input: Node,
+    pub(crate) table: Arc<TableDef>,
+    pub(crate) alias: String,
+    /// Where the table's row is: as it was found, then as it is stored.
+    pub(crate) target: Slot,
+    pub(crate) change: RowChange,
+    /// WHERE, for rows that have changed meanwhile.
+    pub(crate) recheck: Option<Expr>,
+    /// The columns of RETURNING, if there is one.
+    pub(crate) returned: Option<Vec<Expr>>,
+}
+
+/// What becomes of a row.
+#[derive(Debug)]
+pub(crate) enum RowChange {
+    /// A row of these values is stored.
+    Insert(Vec<Expr>),
+    /// Columns with their new values.
+    Update(Vec<(usize, Expr)>),
+    Delete,
+}
+
+impl Modify {
+    /// The expressions that are computed of each row.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let (inserted, set): (&[Expr], &[_]) = match &self.change {
+            RowChange::Insert(values) => (values, &[]),
+            RowChange::Update(set) => (&[], set),
+            RowChange::Delete => (&[], &[]),
+        };
+        let values = inserted.iter().chain(set.iter().map(|(_, value)| value));
+        values.chain(self.returned.iter().flatten())
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (inserted, set): (&mut [Expr], &mut [_]) = match &mut self.change {
+            RowChange::Insert(values) => (values, &mut []),
+            RowChange::Update(set) => (&mut [], set),
+            RowChange::Delete => (&mut [], &mut []),
+        };
+        let values = inserted.iter_mut().chain(set.iter_mut().map(|(_, value)| value));
+        values.chain(self.returned.iter_mut().flatten())
+    }
+}
+
+impl QueryPlan {
+    /// Its queries of WITH that change rows. The plan of a subquery has none.
+    pub(crate) fn modifications(&self) -> impl Iterator<Item = &Modify> {
+        self.ctes.iter().filter_map(|cte| match &cte.kind {
+            CteKind::Modify(modify) => Some(&**modify),
+            CteKind::Plain(..) | CteKind::Recursive { .. } => None,
+        })
+    }
+}
+
+/// A step of a plan.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// One row without columns, if the condition holds.
+    Result {
+        filter: Option<Expr>,
+    },
+    /// Rows of a table: Seq Scan, Index Scan.
+    Scan(Scan),
+    /// VALUES.
+    Values {
+        slot: Slot,
+        rows: Vec<Vec<Expr>>,
+    },
+    /// Function Scan.
+    Functions {
+        slot: Slot,
+        functions: Vec<SetFunction>,
+        with_ordinality: bool,
+    },
+    /// CTE Scan.
+    Cte {
+        slot: Slot,
+        cte: CteId,
+        /// It is a query within a recursive step, and its rows change with each round.
+        varies: bool,
+    },
+    /// WorkTable Scan.
+    WorkTable {
+        slot: Slot,
+        cte: CteId,
+    },
+    /// Computes a row into a slot: what a subquery, or one side of a set operation, returns.
+    Project {
+        input: Box<Node>,
+        slot: Slot,
+        exprs: Vec<Expr>,
+    },
+    Filter {
+        input: Box<Node>,
+        condition: Expr,
+    },
+    NestedLoop(Box<NestedLoop>),
+    HashJoin(Box<HashJoin>),
+    /// Keeps rows, so that they can be read again.
+    Materialize {
+        input: Box<Node>,
+    },
+    /// Sort; with `bound` only that many rows are wanted (Top-N).
+    Sort {
+        input: Box<Node>,
+        keys: Vec<SortKey>,
+        bound: Option<Bound>,
+    },
+    Limit(Box<Limit>),
+    /// Drops rows that are equal to one before them in these expressions. With `sorted` equal
+    /// rows come one after the other (Unique); otherwise they are hashed.
+    Distinct {
+        input: Box<Node>,
+        keys: Vec<Expr>,
+        sorted: bool,
+    },
+    Aggregate(Box<Aggregate>),
+    /// Rows are sorted by partition, then in the window's order.
+    Window {
+        input: Box<Node>,
+        window: Window,
+    },
+    /// The rows of all inputs, one after the other. Each input has its row in the slot beside it,
+    /// which is taken over to `slot`.
+    Append {
+        slot: Slot,
+        inputs: Vec<(Node, Slot)>,
+    },
+    /// INTERSECT, EXCEPT; UNION without ALL is a Distinct of an Append.
+    SetOp {
+        slot: Slot,
+        operator: SetOperator,
+        all: bool,
+        left: Box<(Node, Slot)>,
+        right: Box<(Node, Slot)>,
+    },
+    /// Locks the rows of these slots.
+    LockRows {
+        input: Box<Node>,
+        locks: Vec<(Slot, RowLock)>,
+        condition: Option<Expr>,
+    },
+}
+
+/// How many rows are wanted of a sort: LIMIT plus OFFSET.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub(crate) limit: Expr,
+    pub(crate) offset: Option<Expr>,
+}
+
+/// Rows of a table by an access path.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) slot: Slot,
+    pub(crate) table: Arc<TableDef>,
+    pub(crate) alias: String,
+    /// Keys may use columns of slots that outer nodes have filled.
+    pub(crate) access: Access,
+    pub(crate) filter: Option<Expr>,
+}
+
+/// For each row of the outer side the inner side is run again, which may use the outer row.
+#[derive(Debug)]
+pub(crate) struct NestedLoop {
+    /// Not Right nor Full.
+    pub(crate) kind: JoinKind,
+    pub(crate) outer: Node,
+    pub(crate) inner: Node,
+    /// What else must hold for rows to match.
+    pub(crate) on: Option<Expr>,
+}
+
+/// The rows of the inner side are hashed by their keys. All kinds of joins.
+#[derive(Debug)]
+pub(crate) struct HashJoin {
+    pub(crate) kind: JoinKind,
+    pub(crate) outer: Node,
+    pub(crate) inner: Node,
+    /// Pairs of expressions that must be equal: of an outer row, of an inner row.
+    pub(crate) keys: Vec<(Expr, Expr)>,
+    /// What else must hold for rows to match.
+    pub(crate) on: Option<Expr>,
+}
+
+/// LIMIT and OFFSET.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) input: Node,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) offset: Option<Expr>,
+    /// WITH TIES: rows that are equal to the last one in these keys follow it.
+    pub(crate) ties: Option<Vec<SortKey>>,
+}
+
+/// Groups of rows and aggregates over them: see `Grouping` of the query tree.
+#[derive(Debug)]
+pub struct Aggregate {
+    pub(crate) input: Node,
+    pub(crate) slot: Slot,
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) sets: Option<Vec<Vec<usize>>>,
+    pub(crate) calls: Vec<AggregateCall>,
+    pub(crate) grouping: Vec<Vec<usize>>,
+    pub(crate) strategy: Strategy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    /// One group, also of no rows.
+    Plain,
+    /// Rows come sorted by the keys.
+    Sorted,
+    Hashed,
+}

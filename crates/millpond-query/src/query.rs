@@ -1,0 +1,121 @@
+//! What a query engine needs of a statement: the rows of tables under its snapshot, and the session
+//! that runs it.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Weak};
+
+use millpond_engine::catalog::TableDef;
+
+use crate::error::Result;
+use crate::memory::Resources;
+use crate::settings::{Configuration, Origin};
+use crate::statistics::Statistics;
+
+/// The tables under one statement's snapshot, the transaction's own writes included. Scans are
+/// opened from several threads at once.
+pub trait TableScanner: Send + Sync {
+    /// One of `parts` disjoint parts that together are the table.
+    fn scan(&self, table: &Arc<TableDef>, part: usize, parts: usize) -> Result<Box<dyn RowSource>>;
+
+    /// An error when the statement has been cancelled or has run out of time.
+    fn check_cancelled(&self) -> Result<()>;
+
+    /// The session that runs the statement.
+    fn session(&self) -> SessionInfo;
+
+    /// The memory and the temporary files that the query may use.
+    fn resources(&self) -> &Arc<Resources>;
+
+    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none
+    /// (any more).
+    fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>>;
+
+    /// The number of a relation's file (of the main fork's), which changes when it is rewritten;
+    /// `None` if there is none.
+    fn relation_filenode(&self, oid: u32) -> Option<u32>;
+
+    /// Bytes of its data alone, for decisions and estimates: 0 if they are unknown. (A read of the
+    /// relation then reports why.)
+    fn relation_bytes(&self, oid: u32) -> u64 {
+        self.relation_size(oid).ok().flatten().map_or(0, |size| size.main)
+    }
+}
+
+/// The bytes of a relation's forks, and of its indexes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RelationSize {
+    /// The data.
+    pub main: u64,
+    /// The free space map. Of an index nothing.
+    pub fsm: u64,
+    /// All indexes of a table. Of an index nothing.
+    pub indexes: u64,
+}
+
+impl RelationSize {
+    /// A table without its indexes.
+    pub fn table(self) -> u64 {
+        self.main + self.fsm
+    }
+
+    /// A table with its indexes.
+    pub fn total(self) -> u64 {
+        self.table() + self.indexes
+    }
+}
+
+/// The rows of a part of a table, a page at a time.
+pub trait RowSource: Send {
+    /// Calls `each` for every visible row of the next page with its tuple in the table's layout;
+    /// `false` at the end.
+    fn next_page(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
+
+    /// How many visible rows the next page has; `None` at the end.
+    fn count_page(&mut self) -> Result<Option<usize>>;
+}
+
+/// The session that runs a statement, and what the views of settings and statistics show.
+#[derive(Debug, Clone, Default)]
+pub struct SessionInfo {
+    /// The database's name.
+    pub database: String,
+    /// The user's name.
+    pub user: String,
+    /// The session's number, as `pg_backend_pid()` gives it.
+    pub pid: i32,
+    /// All settings.
+    pub settings: Vec<SettingInfo>,
+    /// What the server counts, if there is one.
+    pub statistics: Option<Arc<Statistics>>,
+    /// The server that it is a session of, if it is there.
+    pub server: Option<Weak<dyn Server>>,
+}
+
+/// A row of `pg_settings`.
+#[derive(Debug, Clone, Default)]
+pub struct SettingInfo {
+    /// Its name.
+    pub name: String,
+    /// Its value as SHOW prints it.
+    pub setting: String,
+    /// What it does.
+    pub description: String,
+    /// Whether the session has set it.
+    pub is_own: bool,
+    /// Where the database's value comes from.
+    pub origin: Origin,
+    /// Whether the configuration files have another value, for the next start.
+    pub is_pending: bool,
+}
+
+/// What statements ask of the server that runs them.
+pub trait Server: Debug + Send + Sync {
+    /// Where its settings come from, and what they are.
+    fn configuration(&self) -> &Configuration;
+
+    /// Reads the configuration files again; `false` if nothing could be applied.
+    fn reload_configuration(&self) -> bool;
+
+    /// What has been counted since the start or the last reset.
+    fn statistics(&self) -> &Arc<Statistics>;
+}

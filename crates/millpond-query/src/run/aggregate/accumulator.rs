@@ -1,0 +1,327 @@
+//! What an aggregate function has taken in.
+
+use millpond_types::Interval;
+use millpond_types::numeric::NumericSum;
+use millpond_types::other::INTERVAL;
+
+use super::moments::{Moments, Pairs};
+use crate::analyze::tree::{AggregateFunction as F, JsonKind};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::interval_math;
+use crate::expr::json_aggregate as json;
+use crate::expr::{Arith, arith, check_length};
+use crate::types::FormatOptions;
+use crate::{DataType, Datum, Numeric, Value};
+
+/// The state of an aggregate function. Values come in the order in which they count.
+#[derive(Debug)]
+pub(crate) enum Accumulator {
+    Count(i64),
+    Sum(Sum),
+    /// The least or the greatest value.
+    Extreme(Value),
+    Bool(Option<bool>),
+    Bits(Value),
+    /// Text or bytes, one behind the other.
+    Joined(Value),
+    Moments(Box<Moments>),
+    Pairs(Box<Pairs>),
+    /// All values: those of an ordered-set aggregate come sorted.
+    Values(Vec<Value>),
+}
+
+/// A sum, and of how many values.
+#[derive(Debug, Default)]
+pub(crate) struct Sum {
+    pub(crate) count: i64,
+    /// Of integers: wide, so that nothing overflows before the end.
+    pub(crate) ints: i128,
+    /// Of what are no integers. It is elsewhere, because most of many groups do without.
+    others: Option<Box<Others>>,
+}
+
+#[derive(Debug, Default)]
+struct Others {
+    /// Of decimal numbers; empty if there were none.
+    numbers: NumericSum,
+    /// Of floats and the rest.
+    value: Value,
+}
+
+/// Whether a NULL is a value that counts.
+pub(super) fn takes_null(function: F) -> bool {
+    matches!(function, F::CountRows | F::ArrayAgg | F::JsonList(_) | F::JsonObject(_))
+}
+
+impl Accumulator {
+    pub(crate) fn new(function: F) -> Self {
+        match function {
+            F::CountRows | F::Count => Self::Count(0),
+            F::Sum | F::Avg => Self::Sum(Sum::default()),
+            F::Min | F::Max => Self::Extreme(Value::Null),
+            F::BoolAnd | F::BoolOr => Self::Bool(None),
+            F::BitAnd | F::BitOr | F::BitXor => Self::Bits(Value::Null),
+            F::StringAgg => Self::Joined(Value::Null),
+            F::VarPop | F::VarSamp | F::StddevPop | F::StddevSamp => Self::Moments(Box::default()),
+            F::Regression(_) => Self::Pairs(Box::default()),
+            F::ArrayAgg
+            | F::JsonList(_)
+            | F::JsonObject(_)
+            | F::PercentileCont
+            | F::PercentileDisc
+            | F::Mode
+            | F::Hypothetical(_) => Self::Values(Vec::new()),
+        }
+    }
+
+    /// Takes a row's values in. Says about how many bytes it has grown by.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        function: F,
+        datum: Datum<'_>,
+        second: Datum<'_>,
+    ) -> Result<usize> {
+        if let (Self::Count(count), F::CountRows) = (&mut *self, function) {
+            *count += 1;
+            return Ok(0);
+        }
+        if datum.is_null() && !takes_null(function) {
+            return Ok(0);
+        }
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::Sum(sum) => return sum.add(function, datum),
+            Self::Extreme(best) => return add_extreme(best, function, datum),
+            Self::Bool(all) => {
+                let Datum::Bool(value) = datum else { return Ok(0) };
+                *all = Some(match (*all, function) {
+                    (None, _) => value,
+                    (Some(all), F::BoolAnd) => all && value,
+                    (Some(any), _) => any || value,
+                });
+            }
+            Self::Bits(bits) => add_bits(bits, function, datum)?,
+            Self::Joined(joined) => return add_joined(joined, datum, second),
+            Self::Moments(moments) => moments.add(datum)?,
+            Self::Pairs(pairs) => {
+                if let (Some(y), Some(x)) = (as_f64(datum), as_f64(second)) {
+                    pairs.add(y, x)?;
+                }
+            }
+            Self::Values(values) => {
+                let before = values.len();
+                if let F::JsonObject(_) = function {
+                    json::check_name(&datum)?;
+                    values.extend([datum.to_value(), second.to_value()]);
+                } else {
+                    values.push(datum.to_value());
+                }
+                return Ok(crate::memory::bytes_of(values.get(before..).unwrap_or_default()));
+            }
+        }
+        Ok(0)
+    }
+
+    /// Takes an integer in, for a count, a sum or an average.
+    #[inline]
+    pub(crate) fn add_int(&mut self, int: i64) {
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::Sum(sum) => {
+                sum.count += 1;
+                sum.ints += i128::from(int);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a value out that was taken in before all others. False if that can't be done, and then
+    /// nothing is known any more.
+    pub(crate) fn take_out(&mut self, function: F, datum: Datum<'_>) -> bool {
+        if datum.is_null() && function != F::CountRows {
+            return true;
+        }
+        match (self, datum.as_i64()) {
+            (Self::Count(count), _) => *count -= 1,
+            (Self::Sum(sum), Some(int)) => {
+                sum.count -= 1;
+                sum.ints -= i128::from(int);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The result, of a type.
+    pub(crate) fn finish(
+        &self,
+        function: F,
+        ty: DataType,
+        fraction: Datum<'_>,
+        options: &FormatOptions,
+    ) -> Result<Value> {
+        Ok(match self {
+            Self::Count(count) => Value::Int8(*count),
+            Self::Sum(sum) if function == F::Avg => sum.average(ty)?,
+            Self::Sum(sum) => sum.total(ty)?,
+            Self::Extreme(value) | Self::Bits(value) | Self::Joined(value) => value.clone(),
+            Self::Bool(value) => value.map_or(Value::Null, Value::Bool),
+            Self::Moments(moments) => moments.finish(function)?,
+            Self::Pairs(pairs) => match function {
+                F::Regression(what) => pairs.finish(what),
+                _ => return Err(SqlError::internal("an aggregate of another kind")),
+            },
+            Self::Values(values) => match function {
+                F::Mode => super::ordered_set::mode(values),
+                F::PercentileDisc => super::ordered_set::discrete(values, fraction, ty)?,
+                F::PercentileCont => super::ordered_set::continuous(values, fraction, ty)?,
+                F::JsonList(_) | F::JsonObject(_) if values.is_empty() => Value::Null,
+                F::JsonList(JsonKind::Json) => json::json_list(values, options),
+                F::JsonList(JsonKind::Jsonb) => json::jsonb_list(values, options)?,
+                F::JsonObject(JsonKind::Json) => json::json_object(values, options)?,
+                F::JsonObject(JsonKind::Jsonb) => json::jsonb_object(values, options)?,
+                _ => super::array::of_values(values, ty)?,
+            },
+        })
+    }
+}
+
+impl Sum {
+    fn add(&mut self, function: F, datum: Datum<'_>) -> Result<usize> {
+        self.count += 1;
+        if let Some(int) = datum.as_i64() {
+            self.ints += i128::from(int);
+            return Ok(0);
+        }
+        let grown = if self.others.is_none() { size_of::<Others>() } else { 0 };
+        let others = self.others.get_or_insert_default();
+        let datum = match datum {
+            Datum::Numeric(number) => {
+                others.numbers.add(number)?;
+                return Ok(grown);
+            }
+            // An average is of double precision.
+            Datum::Float4(value) if function == F::Avg => Datum::Float8(value.into()),
+            datum => datum,
+        };
+        others.value = match (others.value.as_datum(), datum) {
+            (Datum::Null, first) => first.to_value(),
+            (Datum::Other(INTERVAL, sum), Datum::Other(INTERVAL, more)) => {
+                interval_math::add(interval(sum)?, interval(more)?)?.into()
+            }
+            (sum, more) => arith::apply(Arith::Add, sum, more)?,
+        };
+        Ok(grown)
+    }
+
+    fn total(&self, ty: DataType) -> Result<Value> {
+        Ok(match (self.count, self.whole()?) {
+            (0, _) => Value::Null,
+            (_, Value::Null) if ty == DataType::Int8 => {
+                Value::Int8(i64::try_from(self.ints).map_err(|_| {
+                    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
+                })?)
+            }
+            (_, Value::Null) => Value::Numeric(Numeric::from(self.ints)),
+            (_, value) => value,
+        })
+    }
+
+    /// The sum of what are no integers; NULL of nothing.
+    fn whole(&self) -> Result<Value> {
+        let Some(others) = &self.others else { return Ok(Value::Null) };
+        Ok(others.numbers.total()?.map_or_else(|| others.value.clone(), Value::Numeric))
+    }
+
+    fn average(&self, ty: DataType) -> Result<Value> {
+        if self.count == 0 {
+            return Ok(Value::Null);
+        }
+        let whole = self.whole()?;
+        if let Value::Other(INTERVAL, sum) = &whole {
+            return Ok(interval_math::divide(interval(sum)?, self.count as f64)?.into());
+        }
+        let count = match ty {
+            DataType::Float8 => Value::Float8(self.count as f64),
+            _ => Value::Numeric(Numeric::from(self.count)),
+        };
+        let sum = match (whole, ty) {
+            (Value::Null, DataType::Float8) => Value::Float8(self.ints as f64),
+            (Value::Null, _) => Value::Numeric(Numeric::from(self.ints)),
+            (value, _) => value,
+        };
+        arith::apply(Arith::Div, sum.as_datum(), count.as_datum())
+    }
+}
+
+/// An interval of its bytes.
+pub(super) fn interval(bytes: &[u8]) -> Result<Interval> {
+    Interval::from_bytes(bytes).ok_or_else(|| SqlError::internal("a damaged interval"))
+}
+
+fn add_extreme(best: &mut Value, function: F, datum: Datum<'_>) -> Result<usize> {
+    let is_better = best.is_null()
+        || datum.sql_cmp(&best.as_datum()).is_some_and(|order| match function {
+            F::Min => order.is_lt(),
+            _ => order.is_gt(),
+        });
+    if !is_better {
+        return Ok(0);
+    }
+    let bytes = |value: &Value| crate::memory::bytes_of(std::slice::from_ref(value));
+    let before = bytes(best);
+    *best = datum.to_value();
+    Ok(bytes(best).saturating_sub(before))
+}
+
+fn add_bits(bits: &mut Value, function: F, datum: Datum<'_>) -> Result<()> {
+    let op = match function {
+        F::BitAnd => Arith::BitAnd,
+        F::BitOr => Arith::BitOr,
+        _ => Arith::BitXor,
+    };
+    *bits = match bits.as_datum() {
+        Datum::Null => datum.to_value(),
+        before => arith::apply(op, before, datum)?,
+    };
+    Ok(())
+}
+
+fn add_joined(joined: &mut Value, datum: Datum<'_>, separator: Datum<'_>) -> Result<usize> {
+    match (&mut *joined, datum) {
+        (Value::Null, first) => {
+            *joined = first.to_value();
+            Ok(crate::memory::bytes_of(std::slice::from_ref(joined)))
+        }
+        (Value::Text(text), Datum::Text(more)) => {
+            let before = text.len();
+            if let Datum::Text(separator) = separator {
+                text.push_str(separator);
+            }
+            text.push_str(more);
+            check_length(text.len())?;
+            Ok(text.len() - before)
+        }
+        (Value::Bytea(bytes), Datum::Bytea(more)) => {
+            let before = bytes.len();
+            if let Datum::Bytea(separator) = separator {
+                bytes.extend_from_slice(separator);
+            }
+            bytes.extend_from_slice(more);
+            check_length(bytes.len())?;
+            Ok(bytes.len() - before)
+        }
+        _ => Err(SqlError::internal("values of two types are joined")),
+    }
+}
+
+/// A number as double precision.
+pub(super) fn as_f64(datum: Datum<'_>) -> Option<f64> {
+    match datum {
+        Datum::Float8(value) => Some(value),
+        Datum::Float4(value) => Some(value.into()),
+        Datum::Numeric(value) => Some(value.to_f64()),
+        other => other.as_i64().map(|int| int as f64),
+    }
+}

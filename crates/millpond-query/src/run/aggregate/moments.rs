@@ -1,0 +1,228 @@
+//! Variances and regressions.
+//!
+//! Of floats with the updating formula of Youngs and Cramer, which does not lose what is small
+//! beside a large mean; of integers and numerics exactly, from the sums of the values and of their
+//! squares.
+
+use millpond_types::numeric::Parts;
+
+use super::accumulator::as_f64;
+use crate::analyze::tree::{AggregateFunction as F, Regression as R};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::{Arith, arith};
+use crate::{Datum, Numeric, Value};
+
+/// What variances are computed from.
+#[derive(Debug, Default)]
+pub(crate) struct Moments {
+    count: i64,
+    /// Of integers, as long as nothing overflows.
+    ints: (i128, i128),
+    /// Sum and sum of squares of numerics.
+    exact: Option<(Value, Value)>,
+    /// Some number is NaN or infinite, so that the result is NaN.
+    is_special: bool,
+    floats: Option<FloatMoments>,
+}
+
+#[derive(Debug, Default)]
+struct FloatMoments {
+    sum: f64,
+    /// The sum of the squared differences from the mean.
+    squares: f64,
+}
+
+impl Moments {
+    pub(super) fn add(&mut self, datum: Datum<'_>) -> Result<()> {
+        self.count += 1;
+        match (datum, datum.as_i64()) {
+            (_, Some(int)) if self.exact.is_none() => {
+                let int = i128::from(int);
+                let sums = self.ints.0.checked_add(int).zip(self.ints.1.checked_add(int * int));
+                match sums {
+                    Some(sums) => self.ints = sums,
+                    None => {
+                        let (sum, squares) = self.ints;
+                        let numeric = |int: i128| Value::Numeric(Numeric::from(int));
+                        self.exact = Some((numeric(sum), numeric(squares)));
+                        self.add_numeric(Numeric::from(int))?;
+                    }
+                }
+            }
+            (_, Some(int)) => self.add_numeric(Numeric::from(int))?,
+            (Datum::Numeric(value), _) => self.add_numeric(value.to_owned())?,
+            _ => {
+                if let Some(value) = as_f64(datum) {
+                    self.floats.get_or_insert_default().add(self.count as f64, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_numeric(&mut self, value: Numeric) -> Result<()> {
+        if !matches!(value.as_ref().parts(), Parts::Finite(_)) {
+            self.is_special = true;
+            return Ok(());
+        }
+        let zero = || Value::Numeric(Numeric::from(0i64));
+        let (sum, squares) = self.exact.get_or_insert_with(|| (zero(), zero()));
+        let value = Datum::Numeric(value.as_ref());
+        let square = arith::apply(Arith::Mul, value, value)?;
+        *sum = arith::apply(Arith::Add, sum.as_datum(), value)?;
+        *squares = arith::apply(Arith::Add, squares.as_datum(), square.as_datum())?;
+        Ok(())
+    }
+
+    pub(super) fn finish(&self, function: F) -> Result<Value> {
+        let is_sample = matches!(function, F::VarSamp | F::StddevSamp);
+        if self.count <= i64::from(is_sample) {
+            return Ok(Value::Null);
+        }
+        let is_root = matches!(function, F::StddevPop | F::StddevSamp);
+        if let Some(floats) = &self.floats {
+            let count = if is_sample { self.count - 1 } else { self.count };
+            let variance = floats.squares / count as f64;
+            return Ok(Value::Float8(if is_root { variance.sqrt() } else { variance }));
+        }
+        if self.is_special {
+            return Ok(Value::Numeric(Numeric::nan()));
+        }
+        let numeric = |int: i128| Value::Numeric(Numeric::from(int));
+        let of_ints = (numeric(self.ints.0), numeric(self.ints.1));
+        let (sum, squares) = self.exact.as_ref().unwrap_or(&of_ints);
+        let apply = |op, a: &Value, b: &Value| arith::apply(op, a.as_datum(), b.as_datum());
+        let count = i128::from(self.count);
+        let difference = apply(
+            Arith::Sub,
+            &apply(Arith::Mul, &numeric(count), squares)?,
+            &apply(Arith::Mul, sum, sum)?,
+        )?;
+        if !difference.sql_cmp(&numeric(0)).is_some_and(|order| order.is_gt()) {
+            return Ok(numeric(0));
+        }
+        let divisor = numeric(count * if is_sample { count - 1 } else { count });
+        match apply(Arith::Div, &difference, &divisor)? {
+            Value::Numeric(variance) if is_root => {
+                let dscale = match variance.as_ref().parts() {
+                    Parts::Finite(decimal) => decimal.dscale,
+                    _ => 0,
+                };
+                Ok(Value::Numeric(variance.as_ref().square_root(dscale)?))
+            }
+            variance => Ok(variance),
+        }
+    }
+}
+
+impl FloatMoments {
+    /// Adds the value that makes it `count` ones.
+    fn add(&mut self, count: f64, value: f64) -> Result<()> {
+        let before = self.sum;
+        self.sum += value;
+        if count <= 1.0 {
+            if !value.is_finite() {
+                self.squares = f64::NAN;
+            }
+            return Ok(());
+        }
+        let difference = value * count - self.sum;
+        self.squares += difference * difference / (count * (count - 1.0));
+        if self.sum.is_infinite() || self.squares.is_infinite() {
+            if !before.is_infinite() && !value.is_infinite() {
+                return Err(overflow());
+            }
+            self.squares = f64::NAN;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn overflow() -> SqlError {
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
+}
+
+/// What regressions are computed from.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    count: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    yy: f64,
+    xy: f64,
+}
+
+impl Pairs {
+    pub(super) fn add(&mut self, y: f64, x: f64) -> Result<()> {
+        let (x_before, y_before) = (self.x, self.y);
+        self.count += 1.0;
+        self.x += x;
+        self.y += y;
+        if self.count <= 1.0 {
+            if !x.is_finite() {
+                (self.xx, self.xy) = (f64::NAN, f64::NAN);
+            }
+            if !y.is_finite() {
+                (self.yy, self.xy) = (f64::NAN, f64::NAN);
+            }
+            return Ok(());
+        }
+        let scale = 1.0 / (self.count * (self.count - 1.0));
+        let (of_x, of_y) = (x * self.count - self.x, y * self.count - self.y);
+        self.xx += of_x * of_x * scale;
+        self.yy += of_y * of_y * scale;
+        self.xy += of_x * of_y * scale;
+        let is_new = |sum: f64, squares: f64, before: f64, value: f64| {
+            (sum.is_infinite() || squares.is_infinite())
+                && !before.is_infinite()
+                && !value.is_infinite()
+        };
+        let x_was_finite = !x_before.is_infinite() && !x.is_infinite();
+        let y_was_finite = !y_before.is_infinite() && !y.is_infinite();
+        if is_new(self.x, self.xx, x_before, x)
+            || is_new(self.y, self.yy, y_before, y)
+            || (self.xy.is_infinite() && x_was_finite && y_was_finite)
+        {
+            return Err(overflow());
+        }
+        for sum in [&mut self.xx, &mut self.yy, &mut self.xy] {
+            if sum.is_infinite() {
+                *sum = f64::NAN;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&self, what: R) -> Value {
+        let Pairs { count, x, y, xx, yy, xy } = *self;
+        if let R::Count = what {
+            return Value::Int8(count as i64);
+        }
+        let is_undefined = match what {
+            R::CovarSamp => count < 2.0,
+            R::Corr => count < 1.0 || xx == 0.0 || yy == 0.0,
+            R::R2 | R::Slope | R::Intercept => count < 1.0 || xx == 0.0,
+            _ => count < 1.0,
+        };
+        if is_undefined {
+            return Value::Null;
+        }
+        Value::Float8(match what {
+            R::Corr => xy / (xx * yy).sqrt(),
+            R::CovarPop => xy / count,
+            R::CovarSamp => xy / (count - 1.0),
+            R::AvgX => x / count,
+            R::AvgY => y / count,
+            R::Count => count,
+            R::Intercept => (y - x * xy / xx) / count,
+            R::R2 if yy == 0.0 => 1.0,
+            R::R2 => xy * xy / (xx * yy),
+            R::Slope => xy / xx,
+            R::Sxx => xx,
+            R::Sxy => xy,
+            R::Syy => yy,
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! The pull executor: runs the nodes of [`plan::query`](crate::plan::query).
+//!
+//! Each node has a [state](state), which gives its rows one at a time in the plan's slots. A
+//! [`Context`] has the slots' rows, and through it a node reaches the parameters, the subplans, the
+//! queries of WITH and the session.
+
+mod aggregate;
+mod ahead;
+mod context;
+mod cte;
+mod datum_key;
+mod distinct;
+mod functions;
+mod hash_join;
+mod kept;
+mod key_table;
+mod limit;
+mod lock_rows;
+mod materialize;
+mod nested_loop;
+mod overflow;
+mod parts;
+mod pool;
+mod query;
+mod scan;
+mod set_operation;
+mod slots;
+mod sort;
+mod state;
+mod subplan;
+mod system_scan;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub(crate) use aggregate::Accumulator;
+pub(crate) use context::{Context, Work};
+pub(crate) use pool::Pool;
+pub(crate) use query::{Consumer, consume, run};
+pub(crate) use slots::{SlotRow, Slots};
+
+use crate::Value;
+use crate::error::Result;
+use crate::expr::{Env, SubPlanCall};
+
+/// Runs the plans of subqueries within expressions.
+pub trait SubPlans {
+    /// The value of a subquery for the row of `env`.
+    fn call(&self, call: &SubPlanCall, env: &Env<'_>) -> Result<Value>;
+}

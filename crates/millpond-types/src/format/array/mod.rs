@@ -1,0 +1,186 @@
+//! Arrays: how they are put together, and their text and binary formats.
+
+mod text;
+
+use crate::array::{ArrayBuilder, ArrayRef, Dimension, MAX_DIMENSIONS};
+
+use super::{FormatOptions, binary};
+use crate::error::{DataException, Result};
+use crate::sqlstate::SqlState;
+use crate::{DataType, Datum, Value};
+
+pub(super) use text::{parse, write};
+
+/// PostgreSQL's limit for the number of elements.
+const MAX_ELEMENTS: usize = 134_217_727;
+
+/// An array value, if it is one.
+pub fn array_of<'a>(datum: &Datum<'a>) -> Option<ArrayRef<'a>> {
+    match datum {
+        Datum::Other(oid, bytes) => {
+            let element = crate::other::find(*oid)?.element?;
+            ArrayRef::from_bytes(element, bytes)
+        }
+        _ => None,
+    }
+}
+
+/// An array of type `oid` of these elements. Without elements it has no dimensions.
+pub fn build<'a>(
+    oid: u32,
+    dimensions: &[Dimension],
+    elements: impl IntoIterator<Item = Datum<'a>>,
+) -> Result<Value> {
+    if dimensions.len() > MAX_DIMENSIONS {
+        return Err(too_many_dimensions(dimensions.len()));
+    }
+    count_of(dimensions)?;
+    let empty = dimensions.iter().any(|dimension| dimension.length == 0);
+    let mut builder = ArrayBuilder::new(if empty { &[] } else { dimensions });
+    for element in elements {
+        builder.push(&element).ok_or_else(too_large)?;
+        if builder.len() >= 1 << 30 {
+            return Err(too_large());
+        }
+    }
+    Ok(Value::Other(oid, builder.finish()))
+}
+
+/// An array of one dimension, with subscripts from 1.
+pub fn build_list<'a>(
+    oid: u32,
+    elements: impl ExactSizeIterator<Item = Datum<'a>>,
+) -> Result<Value> {
+    let length = u32::try_from(elements.len()).map_err(|_| too_large())?;
+    build(oid, &[Dimension { length, lower: 1 }], elements)
+}
+
+/// The number of elements that dimensions have room for.
+pub fn count_of(dimensions: &[Dimension]) -> Result<usize> {
+    let mut count = 1usize;
+    for dimension in dimensions {
+        count = count
+            .checked_mul(dimension.length as usize)
+            .filter(|count| *count <= MAX_ELEMENTS)
+            .ok_or_else(too_large)?;
+        let length = i32::try_from(dimension.length).map_err(|_| too_large())?;
+        if dimension.lower.checked_add(length).is_none() {
+            return Err(DataException::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("array lower bound is too large: {}", dimension.lower),
+            ));
+        }
+    }
+    Ok(if dimensions.is_empty() { 0 } else { count })
+}
+
+/// An array would have too many elements: 54000.
+#[cold]
+pub fn too_large() -> DataException {
+    DataException::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        format!("array size exceeds the maximum allowed ({MAX_ELEMENTS})"),
+    )
+}
+
+/// An array would have `count` dimensions, which is too many: 54000.
+#[cold]
+pub fn too_many_dimensions(count: usize) -> DataException {
+    DataException::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        format!(
+            "number of array dimensions ({count}) exceeds the maximum allowed ({MAX_DIMENSIONS})"
+        ),
+    )
+}
+
+/// Appends the binary form: dimensions, whether there are NULLs, the elements' type; per dimension
+/// length and lowest subscript; then the elements with their lengths.
+pub(super) fn encode_binary(ty: DataType, bytes: &[u8], out: &mut Vec<u8>) {
+    let Some(element) = ty.element() else { return };
+    let Some(array) = ArrayRef::from_bytes(element.oid(), bytes) else { return };
+    let has_nulls = array.iter().any(|element| element.is_null());
+    out.extend_from_slice(&(array.dimensions().len() as u32).to_be_bytes());
+    out.extend_from_slice(&u32::from(has_nulls).to_be_bytes());
+    out.extend_from_slice(&element.oid().to_be_bytes());
+    for dimension in array.dimensions() {
+        out.extend_from_slice(&dimension.length.to_be_bytes());
+        out.extend_from_slice(&dimension.lower.to_be_bytes());
+    }
+    for datum in array.iter() {
+        if datum.is_null() {
+            out.extend_from_slice(&(-1i32).to_be_bytes());
+            continue;
+        }
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        binary::encode(element, &datum, out);
+        let length = (out.len() - start - 4) as u32;
+        if let Some(slot) = out.get_mut(start..start + 4) {
+            slot.copy_from_slice(&length.to_be_bytes());
+        }
+    }
+}
+
+fn take_i32(rest: &mut &[u8]) -> Option<i32> {
+    let (bytes, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(i32::from_be_bytes(*bytes))
+}
+
+/// Reads the binary form; `None` if the bytes are not of that form.
+pub(super) fn decode_binary(ty: DataType, mut bytes: &[u8]) -> Result<Option<Value>> {
+    let Some(element) = ty.element() else { return Ok(None) };
+    let rest = &mut bytes;
+    let head = take_i32(rest).zip(take_i32(rest)).zip(take_i32(rest));
+    let Some(((count, _), of)) = head else { return Ok(None) };
+    if of as u32 != element.oid() {
+        return Err(DataException::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "binary data has array element type {} ({}) instead of expected {} ({element})",
+                of as u32,
+                DataType::from_oid(of as u32, -1)
+                    .map_or_else(|| "???".to_owned(), |ty| ty.to_string()),
+                element.oid(),
+            ),
+        ));
+    }
+    let Ok(count @ 0..=MAX_DIMENSIONS) = usize::try_from(count) else { return Ok(None) };
+    let mut dimensions = Vec::with_capacity(count);
+    for _ in 0..count {
+        let Some((length, lower)) = take_i32(rest).zip(take_i32(rest)) else { return Ok(None) };
+        let Ok(length) = u32::try_from(length) else { return Ok(None) };
+        dimensions.push(Dimension { length, lower });
+    }
+    let mut elements = Vec::new();
+    for _ in 0..count_of(&dimensions)? {
+        let Some(length) = take_i32(rest) else { return Ok(None) };
+        let Ok(length) = usize::try_from(length) else {
+            elements.push(Value::Null);
+            continue;
+        };
+        let Some((value, after)) = rest.split_at_checked(length) else { return Ok(None) };
+        *rest = after;
+        elements.push(binary::decode(element, value)?);
+    }
+    if !rest.is_empty() {
+        return Ok(None);
+    }
+    build(ty.oid(), &dimensions, elements.iter().map(Value::as_datum)).map(Some)
+}
+
+/// Converts each element.
+pub fn map<E: From<DataException>>(
+    array: &ArrayRef<'_>,
+    to: DataType,
+    mut convert: impl FnMut(Datum<'_>) -> Result<Value, E>,
+) -> Result<Value, E> {
+    let elements = array.iter().map(&mut convert).collect::<Result<Vec<_>, E>>()?;
+    Ok(build(to.oid(), array.dimensions(), elements.iter().map(Value::as_datum))?)
+}
+
+/// An element's text, as it stands in the text of an array.
+fn element_text(element: DataType, datum: &Datum<'_>, options: &FormatOptions) -> String {
+    super::text::to_string(element, datum, options).unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! Floats as text: printed with the fewest digits that read back as the same value, or rounded as
+//! `extra_float_digits` wants it.
+
+use std::fmt::LowerExp;
+use std::io::Write;
+
+use super::invalid_syntax;
+use crate::DataType;
+use crate::error::{DataException, Result};
+use crate::sqlstate::SqlState;
+
+/// A float in exponent form fits here ("-1.7976931348623157e308").
+const LONGEST: usize = 32;
+
+pub(super) fn write_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
+    let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
+    write_rounded(&value, kind, digits(15, extra_digits), 15, out);
+}
+
+pub(super) fn write_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
+    let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
+    write_rounded(&value, kind, digits(6, extra_digits), 6, out);
+}
+
+/// Writes a number with so many digits, or with the fewest that read back. `kind` says whether it
+/// is no number, infinite, negative; `always` how many digits its type always holds.
+fn write_rounded(
+    value: &dyn LowerExp,
+    (nan, infinite, negative): (bool, bool, bool),
+    digits: Option<usize>,
+    always: i32,
+    out: &mut Vec<u8>,
+) {
+    let fixed_below = digits.map_or(always, |digits| digits as i32);
+    write(nan, infinite, negative, fixed_below, out, |buffer| match digits {
+        Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
+        None => write!(buffer, "{value:e}"),
+    });
+}
+
+/// How many digits to round to; `None`: to the fewest that read back as the same value.
+fn digits(always: usize, extra: i8) -> Option<usize> {
+    let fewer = usize::from(extra.unsigned_abs());
+    (extra <= 0).then(|| always.saturating_sub(fewer).max(1))
+}
+
+/// Lays out digits as PostgreSQL does: without an exponent while it is at least -4 and below
+/// `fixed_below`, the number of digits that the type always holds or that are wanted.
+fn write(
+    nan: bool,
+    infinite: bool,
+    negative: bool,
+    fixed_below: i32,
+    out: &mut Vec<u8>,
+    print: impl Fn(&mut &mut [u8]) -> std::io::Result<()>,
+) {
+    if nan {
+        return out.extend_from_slice(b"NaN");
+    }
+    if infinite {
+        return out.extend_from_slice(if negative { b"-Infinity" } else { b"Infinity" });
+    }
+    let mut buffer = [0u8; LONGEST];
+    let mut rest = &mut buffer[..];
+    // The buffer holds any float: printing into it can't fail.
+    let _ = print(&mut rest);
+    let unused = rest.len();
+    let text = &buffer[..LONGEST - unused];
+    let (text, sign) = text.strip_prefix(b"-").map_or((text, false), |text| (text, true));
+    if sign {
+        out.push(b'-');
+    }
+    let e = text.iter().position(|&b| b == b'e').unwrap_or(text.len());
+    let exponent: i32 = std::str::from_utf8(text.get(e + 1..).unwrap_or_default())
+        .ok()
+        .and_then(|exponent| exponent.parse().ok())
+        .unwrap_or(0);
+    let mut mantissa = &text[..e];
+    // Rounded digits may end in zeros.
+    while let [_, .., b'0'] = mantissa {
+        mantissa = &mantissa[..mantissa.len() - 1];
+    }
+    let digits = mantissa.iter().copied().filter(u8::is_ascii_digit);
+    if (-4..fixed_below).contains(&exponent) {
+        write_fixed(digits, exponent, out);
+    } else {
+        write_exponent(digits, exponent, out);
+    }
+}
+
+fn write_fixed(digits: impl Iterator<Item = u8>, exponent: i32, out: &mut Vec<u8>) {
+    if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.extend(std::iter::repeat_n(b'0', (-1 - exponent) as usize));
+        out.extend(digits);
+        return;
+    }
+    let mut before_point = exponent + 1;
+    for digit in digits {
+        if before_point == 0 {
+            out.push(b'.');
+        }
+        before_point -= 1;
+        out.push(digit);
+    }
+    out.extend(std::iter::repeat_n(b'0', before_point.max(0) as usize));
+}
+
+fn write_exponent(mut digits: impl Iterator<Item = u8>, exponent: i32, out: &mut Vec<u8>) {
+    out.extend(digits.next());
+    let point = out.len();
+    out.extend(digits);
+    if out.len() > point {
+        out.insert(point, b'.');
+    }
+    out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+    super::integer::write_padded(exponent.unsigned_abs(), 2, out);
+}
+
+/// Whether a text that became zero has a digit that is not (its value was too small).
+fn lost_all(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
+    mantissa.bytes().any(|b| (b'1'..=b'9').contains(&b))
+}
+
+#[cold]
+fn float_range(ty: DataType, text: &str) -> DataException {
+    DataException::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("\"{text}\" is out of range for type {ty}"),
+    )
+}
+
+fn special(trimmed: &str) -> Option<f64> {
+    let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    let value = if unsigned.eq_ignore_ascii_case("nan") && unsigned.len() == trimmed.len() {
+        f64::NAN
+    } else if unsigned.eq_ignore_ascii_case("inf") || unsigned.eq_ignore_ascii_case("infinity") {
+        f64::INFINITY
+    } else {
+        return None;
+    };
+    Some(if trimmed.starts_with('-') { -value } else { value })
+}
+
+pub(super) fn parse_f64(text: &str) -> Result<f64> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    if let Some(value) = special(trimmed) {
+        return Ok(value);
+    }
+    match trimmed.parse::<f64>() {
+        Ok(value) if value.is_infinite() || value == 0.0 && lost_all(trimmed) => {
+            Err(float_range(DataType::Float8, text))
+        }
+        Ok(value) if !value.is_nan() => Ok(value),
+        _ => Err(invalid_syntax(DataType::Float8, text)),
+    }
+}
+
+pub(super) fn parse_f32(text: &str) -> Result<f32> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    if let Some(value) = special(trimmed) {
+        return Ok(value as f32);
+    }
+    match trimmed.parse::<f32>() {
+        Ok(value) if value.is_infinite() || value == 0.0 && lost_all(trimmed) => {
+            Err(float_range(DataType::Float4, text))
+        }
+        Ok(value) if !value.is_nan() => Ok(value),
+        _ => Err(invalid_syntax(DataType::Float4, text)),
+    }
+}

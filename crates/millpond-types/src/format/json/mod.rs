@@ -1,0 +1,85 @@
+//! `json` and `jsonb`: read, and written.
+
+mod parse;
+
+use crate::jsonb::Json;
+
+use crate::error::{DataException, Result};
+use crate::sqlstate::SqlState;
+
+pub use parse::{Reader, to_jsonb};
+
+/// Checks that a text is JSON. Characters that no text can hold may be there as escapes.
+pub(super) fn check(text: &str) -> Result<()> {
+    let mut reader = Reader::of_escapes(text);
+    reader.value(0, None)?;
+    reader.end()
+}
+
+#[cold]
+fn syntax(detail: impl Into<String>) -> DataException {
+    DataException::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+        .detail(detail)
+}
+
+#[cold]
+fn too_deep() -> DataException {
+    DataException::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+}
+
+/// A value would not fit: 54000.
+#[cold]
+pub fn too_long() -> DataException {
+    DataException::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a jsonb value is too long")
+}
+
+/// Appends the text of a value. Values nest no deeper than they are read.
+pub fn write(value: Json<'_>, out: &mut Vec<u8>) {
+    match value {
+        Json::Null => out.extend_from_slice(b"null"),
+        Json::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+        Json::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+        Json::String(text) => write_string(text, out),
+        Json::Array(array) => {
+            out.push(b'[');
+            for (place, (element, _)) in array.iter().enumerate() {
+                if place > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                write(element, out);
+            }
+            out.push(b']');
+        }
+        Json::Object(object) => {
+            out.push(b'{');
+            for (place, (name, value, _)) in object.iter().enumerate() {
+                if place > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                write_string(name, out);
+                out.extend_from_slice(b": ");
+                write(value, out);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends a string in quotes.
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            8 => out.extend_from_slice(b"\\b"),
+            12 => out.extend_from_slice(b"\\f"),
+            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}

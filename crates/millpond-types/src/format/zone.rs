@@ -1,0 +1,284 @@
+//! Time zones: how far a session's clock is from UTC.
+//!
+//! Without the feature `time-zones` there are UTC and zones of a fixed offset; with it every zone
+//! of the IANA's database. Its rules are known until 2100; later dates get the zone's standard
+//! time.
+
+use crate::{TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY};
+
+const USECS_PER_SECOND: i64 = 1_000_000;
+/// PostgreSQL's limit: a week, less an hour.
+const MOST_HOURS: i32 = 167;
+/// Names of UTC that are known in any case.
+const UTC_NAMES: &[&str] = &[
+    "UTC",
+    "GMT",
+    "UCT",
+    "Zulu",
+    "Universal",
+    "Greenwich",
+    "Etc/UTC",
+    "Etc/GMT",
+    "Etc/UCT",
+    "Etc/Zulu",
+    "Etc/Universal",
+    "Etc/Greenwich",
+];
+
+/// A time zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// A fixed offset: seconds east of UTC.
+    Fixed(i32),
+    /// A zone of the IANA's database.
+    #[cfg(feature = "time-zones")]
+    Named(chrono_tz::Tz),
+}
+
+impl Default for Zone {
+    fn default() -> Self {
+        Zone::UTC
+    }
+}
+
+impl Zone {
+    /// The zone of a session that has set none.
+    pub const UTC: Zone = Zone::Fixed(0);
+
+    /// The zone of a text as `SET TimeZone` takes it, and how `SHOW` spells it: a name, hours east
+    /// of UTC, or an offset in POSIX's form, which counts to the west.
+    pub fn parse(text: &str) -> Option<(Zone, String)> {
+        let text = text.trim();
+        if let Ok(hours) = text.parse::<f64>() {
+            return hours_east(hours);
+        }
+        if let Some(name) = UTC_NAMES.iter().find(|name| name.eq_ignore_ascii_case(text)) {
+            return Some((Zone::UTC, (*name).to_owned()));
+        }
+        #[cfg(feature = "time-zones")]
+        if let Some(zone) =
+            chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(text))
+        {
+            return Some((Zone::Named(*zone), zone.name().to_owned()));
+        }
+        posix(text).map(|seconds| (Zone::Fixed(seconds), text.to_ascii_uppercase()))
+    }
+
+    /// Seconds east of UTC at that time (microseconds since 2000, UTC).
+    pub fn offset_at(self, utc: i64) -> i32 {
+        // Zones without rules don't ask.
+        let _ = utc;
+        match self {
+            Zone::Fixed(seconds) => seconds,
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) => named::offset_at(zone, utc),
+        }
+    }
+
+    /// Seconds east of UTC when the zone's clock shows that time. As PostgreSQL does, a time that
+    /// the clock skips is read as if it had not been put forward yet. A time that it shows twice is
+    /// read as the later of the two.
+    pub fn offset_of_local(self, local: i64) -> i32 {
+        let _ = local;
+        match self {
+            Zone::Fixed(seconds) => seconds,
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) => named::offset_of_local(zone, local),
+        }
+    }
+
+    /// What the zone's clock shows at that time.
+    pub fn local(self, utc: i64) -> i64 {
+        match utc {
+            TIMESTAMP_INFINITY | TIMESTAMP_NEG_INFINITY => utc,
+            _ => utc.saturating_add(i64::from(self.offset_at(utc)) * USECS_PER_SECOND),
+        }
+    }
+
+    /// When the zone's clock shows that time.
+    pub fn utc(self, local: i64) -> i64 {
+        match local {
+            TIMESTAMP_INFINITY | TIMESTAMP_NEG_INFINITY => local,
+            _ => local.saturating_sub(i64::from(self.offset_of_local(local)) * USECS_PER_SECOND),
+        }
+    }
+
+    /// What the zone is called at that time: `CET`, or an offset where it has no letters.
+    pub fn abbreviation_at(self, utc: i64) -> String {
+        let _ = utc;
+        match self {
+            Zone::UTC => "UTC".to_owned(),
+            Zone::Fixed(seconds) => {
+                let sign = if seconds < 0 { '-' } else { '+' };
+                let [hours, minutes, rest] =
+                    [seconds / 3600, seconds / 60 % 60, seconds % 60].map(i32::abs);
+                match (minutes, rest) {
+                    (0, 0) => format!("{sign}{hours:02}"),
+                    (_, 0) => format!("{sign}{hours:02}:{minutes:02}"),
+                    _ => format!("{sign}{hours:02}:{minutes:02}:{rest:02}"),
+                }
+            }
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) => named::abbreviation_at(zone, utc),
+        }
+    }
+
+    /// As Arrow spells it: a name, or `+hh:mm`. `None` if it can't.
+    pub fn arrow_name(self) -> Option<String> {
+        match self {
+            Zone::UTC => Some("UTC".to_owned()),
+            Zone::Fixed(seconds) if seconds % 60 == 0 && seconds.abs() < 86_400 => {
+                let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
+                Some(format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60))
+            }
+            Zone::Fixed(_) => None,
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) => Some(zone.name().to_owned()),
+        }
+    }
+}
+
+/// Hours east of UTC, shown as PostgreSQL shows them: in ISO's sense in brackets, then in POSIX's.
+fn hours_east(hours: f64) -> Option<(Zone, String)> {
+    if !hours.is_finite() || hours.abs() > f64::from(MOST_HOURS) {
+        return None;
+    }
+    let seconds = (hours * 3600.0) as i32;
+    let [hours, minutes, rest] = [seconds / 3600, seconds / 60 % 60, seconds % 60].map(i32::abs);
+    let shown = match (minutes, rest) {
+        (0, 0) => format!("{hours:02}"),
+        (_, 0) => format!("{hours:02}:{minutes:02}"),
+        _ => format!("{hours:02}:{minutes:02}:{rest:02}"),
+    };
+    let (iso, posix) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
+    Some((Zone::Fixed(seconds), format!("<{iso}{shown}>{posix}{shown}")))
+}
+
+/// The seconds east of UTC that a text in POSIX's form means, without daylight saving: `EST5`,
+/// `<+0530>-05:30`. As in PostgreSQL the name may be short or missing: `+02:00` is west of UTC.
+fn posix(text: &str) -> Option<i32> {
+    let rest = match text.strip_prefix('<') {
+        Some(bracketed) => bracketed.split_once('>')?.1,
+        None => text.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+    };
+    let (sign, digits) = match rest.strip_prefix('-') {
+        Some(digits) => (1, digits),
+        None => (-1, rest.strip_prefix('+').unwrap_or(rest)),
+    };
+    let mut parts = [0i32; 3];
+    for (index, part) in digits.split(':').enumerate() {
+        let fits = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+        *parts.get_mut(index)? = if fits { part.parse().ok()? } else { return None };
+    }
+    let [hours, minutes, seconds] = parts;
+    let fits = hours <= MOST_HOURS && minutes < 60 && seconds < 60;
+    fits.then_some(sign * (hours * 3600 + minutes * 60 + seconds))
+}
+
+#[cfg(feature = "time-zones")]
+mod named {
+    use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
+    use chrono_tz::{OffsetName, Tz};
+
+    /// Microseconds from 1970 to 2000.
+    const EPOCH_2000_US: i64 = 946_684_800_000_000;
+    const DAY_US: i64 = 86_400_000_000;
+
+    fn naive(us: i64) -> NaiveDateTime {
+        // The calendar ends before PostgreSQL's time stamps do; there, rules are of no interest.
+        let since_1970 = DateTime::from_timestamp_micros(us.saturating_add(EPOCH_2000_US));
+        since_1970.map_or(NaiveDateTime::MAX, |time| time.naive_utc())
+    }
+
+    pub(super) fn offset_at(zone: Tz, utc: i64) -> i32 {
+        zone.offset_from_utc_datetime(&naive(utc)).fix().local_minus_utc()
+    }
+
+    pub(super) fn abbreviation_at(zone: Tz, utc: i64) -> String {
+        let offset = zone.offset_from_utc_datetime(&naive(utc));
+        let name = offset.abbreviation().map(str::to_owned);
+        name.unwrap_or_else(|| {
+            super::Zone::Fixed(offset.fix().local_minus_utc()).abbreviation_at(utc)
+        })
+    }
+
+    pub(super) fn offset_of_local(zone: Tz, local: i64) -> i32 {
+        match zone.offset_from_local_datetime(&naive(local)) {
+            MappedLocalTime::Single(offset) => offset.fix().local_minus_utc(),
+            MappedLocalTime::Ambiguous(_, later) => later.fix().local_minus_utc(),
+            // What held the day before.
+            MappedLocalTime::None => offset_at(zone, local.saturating_sub(DAY_US)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(text: &str) -> Option<(Zone, String)> {
+        Zone::parse(text)
+    }
+
+    #[test]
+    fn offsets_are_read_as_postgresql_reads_them() {
+        for (text, seconds, shown) in [
+            ("utc", 0, "UTC"),
+            ("Etc/gmt", 0, "Etc/GMT"),
+            ("1", 3600, "<+01>-01"),
+            ("+05.5", 19800, "<+05:30>-05:30"),
+            ("-8", -28800, "<-08>+08"),
+            ("0", 0, "<+00>-00"),
+            ("<+01>-01", 3600, "<+01>-01"),
+            ("jst-9", 32400, "JST-9"),
+            ("foo+3:30", -12600, "FOO+3:30"),
+            ("+02:00", -7200, "+02:00"),
+            ("-3:30", 12600, "-3:30"),
+            ("z0", 0, "Z0"),
+            ("1.51", 5436, "<+01:30:36>-01:30:36"),
+        ] {
+            let found = (Zone::Fixed(seconds), shown.to_owned());
+            assert_eq!(zone(text), Some(found.clone()), "{text}");
+            assert_eq!(zone(shown), Some(found), "{text}, as it is shown");
+        }
+        for text in ["", "nowhere", "Europe/Nowhere", "ab+", "abc", "1000", "nan", "EST5:99", "<x"]
+        {
+            assert_eq!(zone(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn arrow_has_names_for_most() {
+        assert_eq!(Zone::Fixed(-12600).arrow_name().as_deref(), Some("-03:30"));
+        assert_eq!(Zone::Fixed(1).arrow_name(), None);
+    }
+
+    #[cfg(not(feature = "time-zones"))]
+    #[test]
+    fn zones_with_rules_are_refused() {
+        assert_eq!(zone("Europe/Berlin"), None);
+    }
+
+    #[cfg(feature = "time-zones")]
+    #[test]
+    fn clocks_are_put_forward_and_back() {
+        let (berlin, shown) = zone("europe/berlin").unwrap();
+        assert_eq!(shown, "Europe/Berlin");
+        let at = |text: &str| {
+            crate::format::datetime::parse_timestamp(text, &Default::default()).unwrap()
+        };
+        for (local, utc) in [
+            ("2026-01-01 12:00", "2026-01-01 11:00"),
+            ("2026-07-01 12:00", "2026-07-01 10:00"),
+            // Skipped: as before the change.
+            ("2026-03-29 02:30", "2026-03-29 01:30"),
+            // Twice: the later.
+            ("2026-10-25 02:30", "2026-10-25 01:30"),
+        ] {
+            assert_eq!(berlin.utc(at(local)), at(utc), "{local}");
+        }
+        assert_eq!(berlin.local(at("2026-03-29 01:30")), at("2026-03-29 03:30"));
+        assert_eq!(berlin.local(i64::MAX), i64::MAX);
+        assert_eq!(berlin.offset_at(i64::MAX - 1), 3600);
+    }
+}
