@@ -47,4 +47,5 @@ pub use error::{EngineError, EngineResult, relation_file};
 pub use millpond_types as types;
 pub use millpond_vfs::is_out_of_descriptors;
 pub use session::Session;
+pub use sort::heap::{MergeHeap, SortedRun};
 pub use sort::temp::{TempFile, TempFiles, TempSpace, TempSpaceExceeded};

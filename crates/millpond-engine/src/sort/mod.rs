@@ -16,6 +16,7 @@
 //! is [`EngineError::TemporaryFile`](crate::EngineError::TemporaryFile).
 
 mod batch;
+pub(crate) mod heap;
 mod merge;
 mod runs;
 pub(crate) mod temp;
@@ -24,8 +25,8 @@ mod tests;
 
 use crate::EngineResult;
 use batch::Batch;
-use merge::Merge;
-use runs::Runs;
+use heap::MergeHeap;
+use runs::{RunReader, Runs};
 use temp::MakeFile;
 
 /// An index entry that is being sorted.
@@ -35,6 +36,20 @@ pub(crate) struct Entry<'a> {
     pub(crate) tid: u64,
     /// Whether no other entry may have this key (it has no NULLs).
     pub(crate) unique: bool,
+}
+
+/// The same with memory of its own.
+#[derive(Default)]
+pub(crate) struct OwnedEntry {
+    key: Vec<u8>,
+    tid: u64,
+    unique: bool,
+}
+
+impl OwnedEntry {
+    fn borrow(&self) -> Entry<'_> {
+        Entry { key: &self.key, tid: self.tid, unique: self.unique }
+    }
 }
 
 /// Called regularly; an error ends the sort.
@@ -90,14 +105,14 @@ impl<'a> Sorter<'a> {
         // The merge uses its memory budget from now on.
         drop(self.batch);
         let runs = merge::until_few(runs, self.budget, self.make_file, check)?;
-        Ok(Sorted::Merged(Box::new(Merge::of_all(runs, self.budget)?)))
+        Ok(Sorted::Merged(Box::new(merge::all(runs, self.budget)?)))
     }
 }
 
 /// Entries in order.
 pub(crate) enum Sorted {
     InMemory { batch: Batch, next: usize },
-    Merged(Box<Merge>),
+    Merged(Box<MergeHeap<RunReader>>),
 }
 
 impl Sorted {
@@ -108,7 +123,7 @@ impl Sorted {
                 *next += 1;
                 Ok(entry)
             }
-            Sorted::Merged(merge) => merge.next(),
+            Sorted::Merged(merge) => Ok(merge.next()?.map(OwnedEntry::borrow)),
         }
     }
 }

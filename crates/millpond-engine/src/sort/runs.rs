@@ -6,11 +6,13 @@
 //! | 8 | tid, little-endian |
 //! | | the key |
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Entry;
+use super::heap::SortedRun;
 use super::temp::{TempFile, failed};
+use super::{Entry, OwnedEntry};
 use crate::{EngineError, EngineResult};
 
 const HEAD_BYTES: usize = 10;
@@ -82,7 +84,7 @@ impl Runs {
     }
 }
 
-pub(super) struct RunReader {
+pub(crate) struct RunReader {
     file: Arc<dyn TempFile>,
     /// The part of the run that has not been read yet.
     rest: Range<u64>,
@@ -91,12 +93,13 @@ pub(super) struct RunReader {
     ahead: usize,
 }
 
-impl RunReader {
-    /// Copies the next entry's key into `key`. Returns its tid and whether it must be unique, or
-    /// `None` at the end.
-    pub(super) fn next(&mut self, key: &mut Vec<u8>) -> EngineResult<Option<(u64, bool)>> {
+impl SortedRun for RunReader {
+    type Item = OwnedEntry;
+    type Error = EngineError;
+
+    fn read(&mut self, entry: &mut OwnedEntry) -> EngineResult<bool> {
         if self.at == self.buffer.len() && self.rest.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
         self.want(HEAD_BYTES)?;
         let Some((head, rest)) = self.buffer[self.at..].split_first_chunk::<2>() else {
@@ -108,12 +111,19 @@ impl RunReader {
         self.want(HEAD_BYTES + length)?;
         let start = self.at + HEAD_BYTES;
         let found = self.buffer.get(start..start + length).ok_or(ENDS_EARLY)?;
-        key.clear();
-        key.extend_from_slice(found);
+        entry.key.clear();
+        entry.key.extend_from_slice(found);
+        (entry.tid, entry.unique) = (tid, head & UNIQUE != 0);
         self.at = start + length;
-        Ok(Some((tid, head & UNIQUE != 0)))
+        Ok(true)
     }
 
+    fn compare(a: &OwnedEntry, b: &OwnedEntry) -> Ordering {
+        a.key.cmp(&b.key).then(a.tid.cmp(&b.tid))
+    }
+}
+
+impl RunReader {
     /// Fills the buffer until it holds `bytes` bytes from the current position, if the run has
     /// them.
     fn want(&mut self, bytes: usize) -> EngineResult<()> {

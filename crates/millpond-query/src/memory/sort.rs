@@ -8,9 +8,10 @@
 //! [`encode_sort_column`]: millpond_types::key::encode_sort_column
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::mem;
 use std::sync::Arc;
+
+use millpond_engine::{MergeHeap, SortedRun};
 
 use super::tuplestore::{Rows, Tuplestore};
 use super::{Held, Resources, row_bytes};
@@ -118,7 +119,7 @@ impl Collected {
         while length < rows.len() {
             for pieces in rows.chunks_mut(length * 2) {
                 look()?;
-                merge(pieces, length, &mut left, compare, look)?;
+                merge_pieces(pieces, length, &mut left, compare, look)?;
             }
             length *= 2;
         }
@@ -139,7 +140,7 @@ impl Collected {
 
 /// Merges the first `middle` rows with the others; both parts are sorted. The first part is copied
 /// to `left`, so that there is room for the result. Looks after every [`ROWS_BETWEEN_LOOKS`] rows.
-fn merge(
+fn merge_pieces(
     rows: &mut [Place],
     middle: usize,
     left: &mut Vec<Place>,
@@ -237,11 +238,11 @@ impl Sorter {
             if runs.len() < FAN_IN {
                 break;
             }
-            let mut merge = Merge::new(mem::take(runs))?;
+            let mut merge = MergeHeap::new(mem::take(runs))?;
             let mut longer = Tuplestore::in_file(&self.resources, "Sort");
-            while let Some(head) = merge.next()? {
+            while let Some(item) = merge.next()? {
                 look()?;
-                longer.push(&[Datum::Bytea(&head.key), Datum::Bytea(&head.row)])?;
+                longer.push(&[Datum::Bytea(&item.key), Datum::Bytea(&item.row)])?;
             }
             run = longer.into_rows()?;
         }
@@ -260,14 +261,14 @@ impl Sorter {
         }
         // Runs of higher levels are older.
         let runs = self.runs.into_iter().rev().flatten().collect();
-        Ok(Sorted::Merged(Merge::new(runs)?))
+        Ok(Sorted::Merged(MergeHeap::new(runs)?))
     }
 }
 
 /// Rows in order.
 pub(crate) enum Sorted {
     InMemory { collected: Collected, given: usize, _held: Held },
-    Merged(Merge),
+    Merged(MergeHeap<Rows>),
 }
 
 impl Sorted {
@@ -279,81 +280,38 @@ impl Sorted {
                 *given += 1;
                 Ok(Some(collected.row(place)))
             }
-            Self::Merged(merge) => Ok(merge.next()?.map(|head| head.row.as_slice())),
+            Self::Merged(merge) => Ok(merge.next()?.map(|item| item.row.as_slice())),
         }
     }
 }
 
-/// Merges runs.
-pub(crate) struct Merge {
-    runs: Vec<Rows>,
-    /// The first row of each run that has one left.
-    heads: BinaryHeap<Head>,
-    /// The row that was given last.
-    given: Head,
-}
-
-impl Merge {
-    fn new(runs: Vec<Rows>) -> Result<Self> {
-        let heads = BinaryHeap::with_capacity(runs.len());
-        let mut merge = Self { runs, heads, given: Head::default() };
-        for run in 0..merge.runs.len() {
-            merge.read(Head { run, ..Head::default() })?;
-        }
-        Ok(merge)
-    }
-
-    /// Reads the next row of a head's run, into its memory.
-    fn read(&mut self, mut head: Head) -> Result<()> {
-        let Some(rows) = self.runs.get_mut(head.run) else { return Ok(()) };
-        if let Some(row) = rows.next()? {
-            let [Datum::Bytea(key), Datum::Bytea(row)] = row.as_slice() else {
-                return Err(row_bytes::damaged());
-            };
-            head.key.clear();
-            head.key.extend_from_slice(key);
-            head.row.clear();
-            head.row.extend_from_slice(row);
-            self.heads.push(head);
-        }
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<Option<&Head>> {
-        let Some(head) = self.heads.pop() else { return Ok(None) };
-        let before = mem::replace(&mut self.given, head);
-        self.read(Head { run: self.given.run, ..before })?;
-        Ok(Some(&self.given))
-    }
-}
-
-/// The first row of a run. The greatest one in the heap is the first in order.
+/// A row in a run.
 #[derive(Default)]
-struct Head {
+pub(crate) struct Keyed {
     key: Vec<u8>,
     row: Vec<u8>,
-    run: usize,
 }
 
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key).then(other.run.cmp(&self.run))
+impl SortedRun for Rows {
+    type Item = Keyed;
+    type Error = SqlError;
+
+    fn read(&mut self, item: &mut Keyed) -> Result<bool> {
+        let Some(row) = self.next()? else { return Ok(false) };
+        let [Datum::Bytea(key), Datum::Bytea(row)] = row.as_slice() else {
+            return Err(row_bytes::damaged());
+        };
+        item.key.clear();
+        item.key.extend_from_slice(key);
+        item.row.clear();
+        item.row.extend_from_slice(row);
+        Ok(true)
+    }
+
+    fn compare(a: &Keyed, b: &Keyed) -> Ordering {
+        a.key.cmp(&b.key)
     }
 }
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Head {}
 
 #[cfg(test)]
 mod tests {
