@@ -14,9 +14,9 @@ use datafusion::logical_expr::ScalarUDF;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::scalar::{action, number, void_action};
-use millpond_types::Value;
 use millpond_query::advisory::{self, Advisory, Key};
 use millpond_query::error::{SqlError, SqlState};
+use millpond_types::Value;
 
 /// A call that waits for the session's thread.
 pub struct LockCall {

@@ -287,7 +287,7 @@ impl Sorted {
 
 /// A row in a run.
 #[derive(Default)]
-pub(crate) struct Keyed {
+pub struct Keyed {
     key: Vec<u8>,
     row: Vec<u8>,
 }
