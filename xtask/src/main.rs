@@ -106,6 +106,8 @@ enum Habit {
     /// PostgreSQL's regression statements beside a private PostgreSQL 15: the share with the same
     /// result.
     Scoreboard(scoreboard::Options),
+    /// SQLite's corpus of queries beside a private PostgreSQL 15: the share with the same result.
+    Sqllogictest(scoreboard::logic::Options),
     /// The direction of dependency between crates, and circles of modules within them.
     Layers,
     /// The width and the words of comments.
@@ -176,6 +178,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Targets { server, install: false } => systems::targets(server),
         Habit::Musl { full } => systems::musl(full),
         Habit::Scoreboard(options) => scoreboard::run(&options),
+        Habit::Sqllogictest(options) => scoreboard::logic::run(&options),
         Habit::Layers => layers::check(),
         Habit::Comments => comments::check(),
     }

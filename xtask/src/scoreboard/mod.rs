@@ -5,20 +5,19 @@
 //! sources, at the branch point of version 15. Each file runs on new tables, those of its
 //! `test_setup.sql`. Later statements of a file may differ because an earlier one did.
 
+pub mod logic;
+mod score;
 mod server;
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use millpond_oracle::{
-    Answer, Client, Postgres, Statement, Verdict, compare, is_ordered, statements,
-};
+use millpond_oracle::{Client, Postgres, Statement, is_ordered, statements};
 
 use crate::run::Failed;
+use score::{Board, postgres_failed};
 use server::Server;
 
 /// An answer of PostgreSQL that takes longer ends the run.
@@ -43,61 +42,55 @@ pub struct Options {
 
 /// Prints a line for each file and one for all, and writes the list of differing statements.
 pub fn run(options: &Options) -> Result<(), Failed> {
-    let failed = |error: std::io::Error| Failed(format!("PostgreSQL: {error}"));
-    let Some(postgres) = Postgres::start().map_err(failed)? else {
-        return Err(Failed("PostgreSQL 15 is not installed".to_owned()));
-    };
+    let postgres = private_postgres()?;
     let setup = script(&options.directory, SETUP)?;
-    let mut admin = postgres.connect("postgres", PATIENCE).map_err(failed)?;
-    admin.run("create database base", "").map_err(failed)?;
-    let mut base = postgres.connect("base", PATIENCE).map_err(failed)?;
+    let mut admin = postgres.connect("postgres", PATIENCE).map_err(postgres_failed)?;
+    admin.run("create database base", "").map_err(postgres_failed)?;
+    let mut base = postgres.connect("base", PATIENCE).map_err(postgres_failed)?;
     for statement in &setup {
-        base.run(&statement.text, &statement.data).map_err(failed)?;
+        base.run(&statement.text, &statement.data).map_err(postgres_failed)?;
     }
     drop(base);
-    let mut all = Score::default();
-    let mut list = String::new();
-    println!("| file | statements | PostgreSQL runs | the same | share |\n|---|---|---|---|---|");
+    let mut board = Board::new();
     for name in names(options)? {
         let database = format!("r_{name}");
-        created(&mut admin, &database).map_err(failed)?;
-        let mut theirs = postgres.connect(&database, PATIENCE).map_err(failed)?;
-        theirs.run("set statement_timeout = '20s'", "").map_err(failed)?;
+        created(&mut admin, &database, "base").map_err(postgres_failed)?;
+        let mut theirs = limited(&postgres, &database)?;
         let mut ours = Server::start(&options.millpond)?;
         for statement in &setup {
             ours.run(&statement.text, &statement.data)?;
         }
-        let mut score = Score::default();
         for statement in script(&options.directory, &name)? {
-            let expected = theirs.run(&statement.text, &statement.data).map_err(failed)?;
-            let Ok(found) = ours.run(&statement.text, &statement.data) else {
-                let _ = writeln!(list, "{name}:{}: the server is gone\n", statement.line);
+            let ordered = is_ordered(&statement.text);
+            if !board.judge(&name, &statement, ordered, (&mut ours, &mut theirs))? {
                 break;
-            };
-            let verdict = compare(&found, &expected, is_ordered(&statement.text));
-            score.count(verdict, &expected);
-            if !verdict.is_same() {
-                entry(&mut list, &name, &statement, verdict, &expected, &found);
             }
         }
-        println!("{}", score.row(&name));
-        all.add(&score);
+        board.end_file(&name);
         drop(theirs);
-        admin.run(&format!("drop database \"{database}\""), "").map_err(failed)?;
+        admin.run(&format!("drop database \"{database}\""), "").map_err(postgres_failed)?;
     }
-    println!("{}", all.row("all"));
-    for (verdict, count) in &all.verdicts {
-        println!("{verdict}: {count}");
-    }
-    fs::write(&options.list, list)
-        .map_err(|error| Failed(format!("{}: {error}", options.list.display())))
+    board.end(&options.list)
 }
 
-/// Makes a database of the tables in `base`. PostgreSQL first has to end the session that made
+fn private_postgres() -> Result<Postgres, Failed> {
+    let missing = || Failed("PostgreSQL 15 is not installed".to_owned());
+    Postgres::start().map_err(postgres_failed)?.ok_or_else(missing)
+}
+
+/// A session of PostgreSQL with a limit of time.
+fn limited(postgres: &Postgres, database: &str) -> Result<Client, Failed> {
+    let mut client = postgres.connect(database, PATIENCE).map_err(postgres_failed)?;
+    client.run("set statement_timeout = '20s'", "").map_err(postgres_failed)?;
+    Ok(client)
+}
+
+/// Makes a database of the tables in another. PostgreSQL first has to end the session that made
 /// them.
-fn created(admin: &mut Client, database: &str) -> std::io::Result<()> {
+fn created(admin: &mut Client, database: &str, template: &str) -> std::io::Result<()> {
     for _ in 0..100 {
-        let answer = admin.run(&format!("create database \"{database}\" template base"), "")?;
+        let answer =
+            admin.run(&format!("create database \"{database}\" template {template}"), "")?;
         match answer.refusal() {
             None => return Ok(()),
             Some(refusal) if refusal.sqlstate == "55006" => {
@@ -151,57 +144,6 @@ fn copy_from_file(text: &str) -> Option<(&str, &str, &str)> {
     let from = lower.find(" from '").filter(|_| lower.starts_with("copy"))? + " from ".len();
     let end = from + 1 + text[from + 1..].find('\'')?;
     Some((&text[..from], &text[from + 1..end], &text[end + 1..]))
-}
-
-fn entry(
-    list: &mut String,
-    name: &str,
-    statement: &Statement,
-    verdict: Verdict,
-    expected: &Answer,
-    found: &Answer,
-) {
-    let Statement { text, line, .. } = statement;
-    // Writing to a string does not fail.
-    let _ = writeln!(
-        list,
-        "{name}:{line}: {verdict}\n{text}\nPostgreSQL: {expected}\nMillpond: {found}\n"
-    );
-}
-
-/// What came of a file's statements.
-#[derive(Default)]
-struct Score {
-    statements: usize,
-    /// Those that PostgreSQL runs.
-    run: usize,
-    /// Those that PostgreSQL runs with the same result.
-    same: usize,
-    verdicts: BTreeMap<Verdict, usize>,
-}
-
-impl Score {
-    fn count(&mut self, verdict: Verdict, expected: &Answer) {
-        self.statements += 1;
-        self.run += usize::from(expected.refusal().is_none());
-        self.same += usize::from(verdict == Verdict::Same);
-        *self.verdicts.entry(verdict).or_default() += 1;
-    }
-
-    fn add(&mut self, other: &Score) {
-        self.statements += other.statements;
-        self.run += other.run;
-        self.same += other.same;
-        for (verdict, count) in &other.verdicts {
-            *self.verdicts.entry(*verdict).or_default() += count;
-        }
-    }
-
-    fn row(&self, name: &str) -> String {
-        let Score { statements, run, same, .. } = self;
-        let share = 100.0 * *same as f64 / (*run).max(1) as f64;
-        format!("| {name} | {statements} | {run} | {same} | {share:.1}% |")
-    }
 }
 
 #[cfg(test)]
