@@ -11,10 +11,8 @@ use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, Typed, start_of};
 use crate::expr::types::Ty;
 use crate::parse::Name;
+use crate::plan::check_target_count;
 use crate::sink::ColumnDesc;
-
-/// How many columns a result can have.
-const MAX_TARGETS: usize = 1664;
 
 /// A column of a select list.
 #[derive(Debug)]
@@ -73,12 +71,7 @@ impl Level<'_> {
                     targets.push(self.target(e, alias, settle, binder)?);
                 }
             }
-            if targets.len() > MAX_TARGETS {
-                return Err(SqlError::new(
-                    SqlState::TOO_MANY_COLUMNS,
-                    "target lists can have at most 1664 entries",
-                ));
-            }
+            check_target_count(targets.len())?;
         }
         Ok(targets)
     }

@@ -13,8 +13,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, Typed};
 use crate::expr::types::{Ty, unify};
-use crate::plan::check_width;
 use crate::plan::query::node::SlotKind;
+use crate::plan::{check_target_count, check_width};
 use crate::sink::ColumnDesc;
 
 impl Analyzer<'_> {
@@ -30,6 +30,7 @@ impl Analyzer<'_> {
         let level = Level::new(self, outer, &[]);
         level.clause.set(Clause::Values);
         let width = written.first().map_or(0, Vec::len);
+        check_target_count(width)?;
         let mut rows = Vec::with_capacity(written.len());
         for row in written {
             check_width(row, written, &self.source)?;

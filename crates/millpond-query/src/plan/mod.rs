@@ -35,6 +35,7 @@ pub(crate) use aggregate::Aggregate;
 pub use dml::{assigned, default_of, default_value, is_default, target_column};
 pub(crate) use insert::{InsertColumns, check_width, insert_table, plain_values};
 pub(crate) use order::{Ordered, SortKey};
+pub(crate) use output::check_target_count;
 pub use output::{Output, describe};
 pub use scope::{FromScope, find_table};
 

@@ -53,6 +53,7 @@ impl Output {
         let mut exprs = Vec::new();
         let mut columns = Vec::new();
         for target in targets {
+            check_target_count(exprs.len() + 1)?;
             let Some(e) = &target.val else {
                 return Err(SqlError::internal("a target without a value"));
             };
@@ -72,20 +73,30 @@ impl Output {
                     // A cast may have made text of a `character(n)`.
                     stored.filter(|desc| desc.ty.base() == ty.base())
                 }
-                (Expr::Func(func, _), _) if func.is_void() => {
-                    Some(ColumnDesc::void(column_name(e)))
-                }
+                (Expr::Func(func, _), _) if func.is_void() => Some(ColumnDesc::void("")),
                 _ => None,
             };
-            let mut desc = stored.unwrap_or_else(|| ColumnDesc::computed(column_name(e), ty));
-            if let Some(name) = &target.name {
-                desc.name = (**name).to_owned();
-            }
+            let mut desc = stored.unwrap_or_else(|| ColumnDesc::computed("", ty));
+            // `+ a` is the column `a`, under another name.
+            desc.name = target.name.as_deref().map_or_else(|| column_name(e), str::to_owned);
             exprs.push(expr);
             columns.push(desc);
         }
+        check_target_count(exprs.len())?;
         Ok(Output::new(exprs, columns))
     }
+}
+
+/// How many columns a result has at most.
+const MAX_TARGETS: usize = 1664;
+
+/// Refuses a list of more columns than a result may have.
+pub(crate) fn check_target_count(count: usize) -> Result<()> {
+    if count <= MAX_TARGETS {
+        return Ok(());
+    }
+    let message = format!("target lists can have at most {MAX_TARGETS} entries");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
 /// A table's column as a result column.

@@ -13,7 +13,7 @@ use super::order::{extreme_key, orders_of_indexes};
 use super::scope::{FromScope, FromTable};
 use super::{
     Access, Aggregate, Output, Plan, Planner, Results, RowLock, SelectPlan, SortKey, access,
-    aggregate,
+    aggregate, check_target_count,
 };
 use crate::DataType;
 use crate::analyze::{row_lock, row_lock_name};
@@ -150,6 +150,7 @@ impl Planner<'_> {
         row: &[tree::Expr],
         binder: &mut Binder<'_>,
     ) -> Result<SelectPlan> {
+        check_target_count(row.len())?;
         let mut exprs = Vec::with_capacity(row.len());
         let mut columns = Vec::with_capacity(row.len());
         for (i, e) in row.iter().enumerate() {
@@ -176,6 +177,7 @@ impl Planner<'_> {
         binder: &mut Binder<'_>,
         scope: &FromScope<'_>,
     ) -> Result<Option<(Vec<Aggregate>, Output)>> {
+        check_target_count(select.target_list.len())?;
         let mut found = Vec::new();
         let mut columns = Vec::new();
         for target in &select.target_list {

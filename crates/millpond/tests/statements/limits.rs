@@ -218,3 +218,66 @@ fn file_numbers_end_with_warnings_and_then_an_error() {
     assert_eq!(run(&mut c, "select * from t"), "a\n1\n2\nSELECT 2\n");
     assert_eq!(run(&mut c, "create table v (a int)"), error);
 }
+
+#[test]
+fn lists_have_a_longest_length() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (a int primary key); insert into t values (1)").unwrap();
+    let ones = |count: usize| vec!["1"; count].join(", ");
+    let targets = "target lists can have at most 1664 entries [54011]";
+    let subscripts = "number of array dimensions (7) exceeds the maximum allowed (6) [54000]";
+    let dimensions = |of: &str| format!("select ({of}){}", "[1]".repeat(7));
+    for (sql, error) in [
+        (format!("select {}", ones(1665)), targets),
+        (format!("select {} from t", ones(1665)), targets),
+        (format!("select {} from t", vec!["count(*)"; 1665].join(", ")), targets),
+        (format!("values ({})", ones(1665)), targets),
+        (format!("select 1 from (values ({0}), ({0})) v", ones(1665)), targets),
+        (format!("update t set a = 1 returning {}", ones(1665)), targets),
+        (
+            format!("select row({})", ones(1665)),
+            "ROW expressions can have at most 1664 entries [54011]",
+        ),
+        (
+            format!("select concat({})", ones(101)),
+            "cannot pass more than 100 arguments to a function [54023]",
+        ),
+        (dimensions("array[1]"), subscripts),
+        (dimensions("null::int[]"), subscripts),
+    ] {
+        let found = run(&mut c, &sql);
+        assert!(found.contains(error), "{sql:.60}: {found:.100}");
+    }
+    for sql in [
+        format!("select {}", ones(1664)),
+        format!("values ({})", ones(1664)),
+        format!("select row({})", ones(1664)),
+        format!("select concat({})", ones(100)),
+    ] {
+        let found = run(&mut c, &sql);
+        assert!(found.ends_with("\nSELECT 1\n"), "{sql:.60}: {found:.100}");
+    }
+}
+
+#[test]
+fn json_has_a_longest_length() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let array = "total size of jsonb array elements exceeds the maximum of 268435455 bytes";
+    let object = "total size of jsonb object elements exceeds the maximum of 268435455 bytes";
+    let large = "repeat('x', 50000000)";
+    for (sql, error) in [
+        (
+            "select to_jsonb(repeat('x', 268435456))".to_owned(),
+            "string too long to represent as jsonb string",
+        ),
+        (format!("select jsonb_agg({large}) from generate_series(1, 6)"), array),
+        (format!("select jsonb_build_array({0}, {0}, {0}, {0}, {0}, {0})", large), array),
+        (format!("select jsonb_object_agg(i, {large}) from generate_series(1, 6) i"), object),
+        ("select to_json(repeat(chr(1), 190000000))".to_owned(), "requested length too large"),
+    ] {
+        let found = run(&mut c, &sql);
+        assert!(found.contains(error) && found.contains("[54000]"), "{sql:.60}: {found:.100}");
+    }
+}

@@ -126,6 +126,18 @@ impl Named {
     }
 }
 
+/// How many arguments a call has at most.
+const MAX_ARGUMENTS: usize = 100;
+
+/// Refuses a call with more arguments than there may be.
+pub(super) fn check_argument_count(call: &FuncCall) -> Result<()> {
+    if call.args.len() <= MAX_ARGUMENTS {
+        return Ok(());
+    }
+    let message = format!("cannot pass more than {MAX_ARGUMENTS} arguments to a function");
+    Err(SqlError::new(SqlState::TOO_MANY_ARGUMENTS, message))
+}
+
 impl Binder<'_> {
     /// The arguments of a call, in the function's order.
     pub(crate) fn call_arguments(

@@ -1,5 +1,6 @@
 //! Arrays in spellings of their own: `ARRAY[...]`, subscripts, `ANY` and `ALL`.
 
+use millpond_engine::types::array::MAX_DIMENSIONS;
 use millpond_syntax::tree::{self, Indirection, Name, Node};
 
 use super::operator::{comparison_of, no_operator, symbol_of};
@@ -10,6 +11,7 @@ use crate::expr::func::catalog::Proc;
 use crate::expr::func::pattern::any::{ALL as MATCHES_ALL, ANY as MATCHES_ANY, operator_code};
 use crate::expr::types::{Ty, comparable, is_int, unify};
 use crate::expr::{Compare, Expr, Func};
+use crate::types::array::too_many_dimensions;
 use crate::{DataType, Value};
 
 impl Binder<'_> {
@@ -112,6 +114,9 @@ impl Binder<'_> {
                 false => beyond(&format!("a subscript of type {ty}")),
             });
         };
+        if parts.len() > MAX_DIMENSIONS {
+            return Err(too_many_dimensions(parts.len()));
+        }
         let slice = parts.iter().any(|part| matches!(part, Indirection::Slice(..)));
         let mut args = vec![value.expr];
         for part in parts {

@@ -4,6 +4,7 @@ use millpond_syntax::tree::{self, FuncCall, MinMaxOp};
 use millpond_types::other::REGTYPE;
 use smallvec::SmallVec;
 
+use super::argument::check_argument_count;
 use super::object_cast::looked_up;
 use super::{Binder, Coercion, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
@@ -22,6 +23,7 @@ impl Binder<'_> {
         at: u32,
         scope: &dyn Scope,
     ) -> Result<Typed> {
+        check_argument_count(call).map_err(|error| self.source.place(error, at))?;
         if let Some(typed) = scope.call(self, call, at)? {
             return Ok(typed);
         }

@@ -71,6 +71,9 @@ impl RecordTypes {
     }
 }
 
+/// How many fields a row constructor has at most.
+const MAX_FIELDS: usize = 1664;
+
 impl Binder<'_> {
     /// `ROW(a, b)`
     pub(super) fn row(&mut self, parts: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
@@ -87,6 +90,10 @@ impl Binder<'_> {
                 let (value, ty) = self.settled(value)?;
                 values.push(value);
                 fields.push((format!("f{}", fields.len() + 1), ty));
+            }
+            if fields.len() > MAX_FIELDS {
+                let message = format!("ROW expressions can have at most {MAX_FIELDS} entries");
+                return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
             }
         }
         let (expr, ty) = self.records.make(fields, Expr::Const(Value::Bool(true)), values)?;
