@@ -154,10 +154,32 @@ impl<'a> JsonObject<'a> {
 pub mod write {
     use super::{ARRAY, FALSE, NULL, NUMBER, NumericRef, OBJECT, STRING, TRUE};
 
-    fn sized(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        out.extend_from_slice(&u32::try_from(bytes.len()).ok()?.to_le_bytes());
+    /// The most bytes that a string has, and that the parts of an array or object have together.
+    pub const MAX_LENGTH: usize = 0x0fff_ffff;
+
+    /// What is longer than [`MAX_LENGTH`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum TooLong {
+        /// A string or a number.
+        String,
+        /// The elements of an array.
+        Array,
+        /// The members of an object.
+        Object,
+    }
+
+    /// The length of what is written. An error if it is too long.
+    fn length(bytes: usize, what: TooLong) -> Result<[u8; 4], TooLong> {
+        match u32::try_from(bytes) {
+            Ok(length) if bytes <= MAX_LENGTH => Ok(length.to_le_bytes()),
+            _ => Err(what),
+        }
+    }
+
+    fn sized(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooLong> {
+        out.extend_from_slice(&length(bytes.len(), TooLong::String)?);
         out.extend_from_slice(bytes);
-        Some(())
+        Ok(())
     }
 
     /// Appends `null`.
@@ -171,32 +193,38 @@ pub mod write {
     }
 
     /// Appends a number.
-    pub fn number(value: NumericRef<'_>, out: &mut Vec<u8>) -> Option<()> {
+    pub fn number(value: NumericRef<'_>, out: &mut Vec<u8>) -> Result<(), TooLong> {
         out.push(NUMBER);
         sized(value.bytes(), out)
     }
 
-    /// Appends a string. `None` if it is too long.
-    pub fn string(value: &str, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends a string.
+    pub fn string(value: &str, out: &mut Vec<u8>) -> Result<(), TooLong> {
         out.push(STRING);
         sized(value.as_bytes(), out)
     }
 
-    fn container(tag: u8, count: usize, parts: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn container(
+        (tag, what): (u8, TooLong),
+        count: usize,
+        parts: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), TooLong> {
         out.push(tag);
-        out.extend_from_slice(&u32::try_from(parts.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(count).ok()?.to_le_bytes());
+        out.extend_from_slice(&length(parts.len(), what)?);
+        // Each part has a byte or more.
+        out.extend_from_slice(&length(count, what)?);
         out.extend_from_slice(parts);
-        Some(())
+        Ok(())
     }
 
     /// Appends an array of values that have been written one after the other.
-    pub fn array(count: usize, elements: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        container(ARRAY, count, elements, out)
+    pub fn array(count: usize, elements: &[u8], out: &mut Vec<u8>) -> Result<(), TooLong> {
+        container((ARRAY, TooLong::Array), count, elements, out)
     }
 
     /// Appends an object. Of members of one name the last stays.
-    pub fn object(mut members: Vec<(&str, &[u8])>, out: &mut Vec<u8>) -> Option<()> {
+    pub fn object(mut members: Vec<(&str, &[u8])>, out: &mut Vec<u8>) -> Result<(), TooLong> {
         // A stable sort of the reverse: the last of each name comes first.
         members.reverse();
         members.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
@@ -205,8 +233,9 @@ pub mod write {
         for (name, value) in &members {
             sized(name.as_bytes(), &mut parts)?;
             parts.extend_from_slice(value);
+            length(parts.len(), TooLong::Object)?;
         }
-        container(OBJECT, members.len(), &parts, out)
+        container((OBJECT, TooLong::Object), members.len(), &parts, out)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Conversions between types.
 
-use super::func::{overflow, underflow};
+use super::func::{check_length, overflow, underflow};
 use super::types::NUMERIC;
 use super::{Val, other_casts};
 use crate::error::{Result, SqlError, SqlState};
@@ -98,6 +98,7 @@ fn convert(
     Ok(match ty {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             let output = text_of(datum, options);
+            check_length(output.len())?;
             Value::Text(coerce_text(ty, &output, explicit)?.to_owned())
         }
         DataType::Int2 => Value::Int2(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),

@@ -115,7 +115,7 @@ impl Binder<'_> {
             });
         };
         if parts.len() > MAX_DIMENSIONS {
-            return Err(too_many_dimensions(parts.len()));
+            return Err(too_many_dimensions(parts.len()).into());
         }
         let slice = parts.iter().any(|part| matches!(part, Indirection::Slice(..)));
         let mut args = vec![value.expr];

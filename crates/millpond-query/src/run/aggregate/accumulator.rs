@@ -177,7 +177,7 @@ impl Accumulator {
                 F::PercentileDisc => super::ordered_set::discrete(values, fraction, ty)?,
                 F::PercentileCont => super::ordered_set::continuous(values, fraction, ty)?,
                 F::JsonList(_) | F::JsonObject(_) if values.is_empty() => Value::Null,
-                F::JsonList(JsonKind::Json) => json::json_list(values, options),
+                F::JsonList(JsonKind::Json) => json::json_list(values, options)?,
                 F::JsonList(JsonKind::Jsonb) => json::jsonb_list(values, options)?,
                 F::JsonObject(JsonKind::Json) => json::json_object(values, options)?,
                 F::JsonObject(JsonKind::Jsonb) => json::jsonb_object(values, options)?,

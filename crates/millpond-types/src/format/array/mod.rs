@@ -31,17 +31,40 @@ pub fn build<'a>(
     dimensions: &[Dimension],
     elements: impl IntoIterator<Item = Datum<'a>>,
 ) -> Result<Value> {
+    build_checked(oid, dimensions, elements, |_| Ok(()))
+}
+
+/// After how many elements, and how many bytes, a long array asks whether it may go on.
+const CHECKED_ELEMENTS: usize = 1 << 15;
+const CHECKED_BYTES: usize = 1 << 20;
+
+/// The same, for arrays that may be long. `check` is called now and then with the bytes so far.
+pub fn build_checked<'a, E: From<DataException>>(
+    oid: u32,
+    dimensions: &[Dimension],
+    elements: impl IntoIterator<Item = Datum<'a>>,
+    check: impl Fn(usize) -> Result<(), E>,
+) -> Result<Value, E> {
     if dimensions.len() > MAX_DIMENSIONS {
-        return Err(too_many_dimensions(dimensions.len()));
+        return Err(too_many_dimensions(dimensions.len()).into());
     }
     count_of(dimensions)?;
     let empty = dimensions.iter().any(|dimension| dimension.length == 0);
     let mut builder = ArrayBuilder::new(if empty { &[] } else { dimensions });
+    let (mut elements_left, mut next_bytes) = (CHECKED_ELEMENTS, CHECKED_BYTES);
     for element in elements {
         builder.push(&element).ok_or_else(too_large)?;
-        if builder.len() >= 1 << 30 {
-            return Err(too_large());
+        elements_left -= 1;
+        if elements_left == 0 || builder.len() >= next_bytes {
+            if builder.len() >= 1 << 30 {
+                return Err(too_large().into());
+            }
+            check(builder.len())?;
+            (elements_left, next_bytes) = (CHECKED_ELEMENTS, builder.len() + CHECKED_BYTES);
         }
+    }
+    if builder.len() >= 1 << 30 {
+        return Err(too_large().into());
     }
     Ok(Value::Other(oid, builder.finish()))
 }

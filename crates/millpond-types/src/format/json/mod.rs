@@ -3,6 +3,7 @@
 mod parse;
 
 use crate::jsonb::Json;
+use crate::jsonb::write::{MAX_LENGTH, TooLong};
 
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
@@ -29,8 +30,20 @@ fn too_deep() -> DataException {
 
 /// A value would not fit: 54000.
 #[cold]
-pub fn too_long() -> DataException {
-    DataException::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a jsonb value is too long")
+pub fn too_long(what: TooLong) -> DataException {
+    let error = |message: String| DataException::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
+    let parts = match what {
+        TooLong::String => {
+            let message = "string too long to represent as jsonb string".to_owned();
+            return error(message).detail(format!(
+                "Due to an implementation restriction, jsonb strings cannot exceed {MAX_LENGTH} \
+                 bytes."
+            ));
+        }
+        TooLong::Array => "array",
+        TooLong::Object => "object",
+    };
+    error(format!("total size of jsonb {parts} elements exceeds the maximum of {MAX_LENGTH} bytes"))
 }
 
 /// Appends the text of a value. Values nest no deeper than they are read.
@@ -63,6 +76,16 @@ pub fn write(value: Json<'_>, out: &mut Vec<u8>) {
             out.push(b'}');
         }
     }
+}
+
+/// How many bytes `write_string` appends.
+pub fn escaped_length(text: &str) -> usize {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..0x20 => "\\u0000".len(),
+        _ => 1,
+    });
+    escaped.sum::<usize>() + 2
 }
 
 /// Appends a string in quotes.

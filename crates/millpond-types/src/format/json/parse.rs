@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
             Some('[') => self.array(depth, out),
             Some('"') => {
                 let text = self.string()?;
-                out.map_or(Ok(()), |out| write::string(&text, out).ok_or_else(too_long))
+                out.map_or(Ok(()), |out| write::string(&text, out).map_err(too_long))
             }
             Some('-' | '0'..='9') => self.number(out),
             _ => self.word(out),
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         self.rest = rest;
         if let Some(out) = out {
             let number: Numeric = number.parse()?;
-            write::number(number.as_ref(), out).ok_or_else(too_long)?;
+            write::number(number.as_ref(), out).map_err(too_long)?;
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
             }
         }
         match out.zip(elements) {
-            Some((out, elements)) => write::array(count, &elements, out).ok_or_else(too_long),
+            Some((out, elements)) => write::array(count, &elements, out).map_err(too_long),
             None => Ok(()),
         }
     }
@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
         }
         let Some(out) = out else { return Ok(()) };
         let members = members.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
-        write::object(members.collect(), out).ok_or_else(too_long)
+        write::object(members.collect(), out).map_err(too_long)
     }
 
     /// A member's name and the colon.

@@ -4,23 +4,28 @@ use millpond_types::array::{ArrayRef, Dimension};
 use millpond_types::other::array_of as array_type_of;
 
 use super::super::value::wrong_arguments;
-use super::{array, is_same, type_of};
+use super::{array, built, is_same, type_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, cast};
-use crate::types::array::{build, build_list, too_large};
+use crate::types::array::{build_list, too_large};
 use crate::{Datum, Value};
 
-/// An array's type and elements; of NULL those of an empty array whose elements are like `other`.
-fn or_empty<'a>(of: &Datum<'a>, other: &Datum<'_>) -> Result<(u32, Vec<Datum<'a>>, i32)> {
+/// An array's type, itself, and the dimension that it has with one element more. NULL is like an
+/// empty array whose elements are like `other`.
+fn or_empty<'a>(
+    of: &Datum<'a>,
+    other: &Datum<'_>,
+) -> Result<(u32, Option<ArrayRef<'a>>, Dimension)> {
     if of.is_null() {
         let element = cast::type_of(other).and_then(|ty| array_type_of(ty.oid()));
         // Where both are NULL the binder casts to the type that it knows.
-        return Ok((element.map_or(1009, |ty| ty.oid), Vec::new(), 1));
+        let one = Dimension { length: 1, lower: 1 };
+        return Ok((element.map_or(1009, |ty| ty.oid), None, one));
     }
     let array = array(of)?;
-    let lower = match array.dimensions() {
-        [] => 1,
-        [one] => one.lower,
+    let grown = match array.dimensions() {
+        [] => Dimension { length: 1, lower: 1 },
+        [one] => Dimension { length: one.length.checked_add(1).ok_or_else(too_large)?, ..*one },
         _ => {
             return Err(SqlError::new(
                 SqlState::DATA_EXCEPTION,
@@ -28,29 +33,24 @@ fn or_empty<'a>(of: &Datum<'a>, other: &Datum<'_>) -> Result<(u32, Vec<Datum<'a>
             ));
         }
     };
-    Ok((type_of(of)?, array.iter().collect(), lower))
+    Ok((type_of(of)?, Some(array), grown))
 }
 
-fn list(oid: u32, elements: &[Datum<'_>], lower: i32) -> Result<Value> {
-    let length = u32::try_from(elements.len()).map_err(|_| too_large())?;
-    Ok(build(oid, &[Dimension { length, lower }], elements.iter().copied())?)
-}
-
-pub(super) fn append(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn append(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [of, element] = args else { return Err(wrong_arguments(args.len())) };
-    let (oid, mut elements, lower) = or_empty(of, element)?;
-    elements.push(*element);
-    list(oid, &elements, lower)
+    let (oid, array, grown) = or_empty(of, element)?;
+    let before = array.iter().flat_map(ArrayRef::iter);
+    built(oid, &[grown], before.chain(std::iter::once(*element)), env)
 }
 
-pub(super) fn prepend(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn prepend(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [element, of] = args else { return Err(wrong_arguments(args.len())) };
-    let (oid, mut elements, lower) = or_empty(of, element)?;
-    elements.insert(0, *element);
-    list(oid, &elements, lower)
+    let (oid, array, grown) = or_empty(of, element)?;
+    let behind = array.iter().flat_map(ArrayRef::iter);
+    built(oid, &[grown], std::iter::once(*element).chain(behind), env)
 }
 
-pub(super) fn concatenate(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn concatenate(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [a, b] = args else { return Err(wrong_arguments(args.len())) };
     if a.is_null() || b.is_null() {
         return Ok(if a.is_null() { b.to_value() } else { a.to_value() });
@@ -61,7 +61,7 @@ pub(super) fn concatenate(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
         (_, []) => return Ok(a.to_value()),
         (x, y) => joined(x, y)?,
     };
-    Ok(build(type_of(a)?, &dimensions, left.iter().chain(right.iter()))?)
+    built(type_of(a)?, &dimensions, left.iter().chain(right.iter()), env)
 }
 
 /// The dimensions of two arrays one behind the other. One may be an element of what the other is.
@@ -129,18 +129,18 @@ pub(super) fn remove(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     }
 }
 
-pub(super) fn replace(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn replace(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [of, old, new] = args else { return Err(wrong_arguments(args.len())) };
     if of.is_null() {
         return Ok(Value::Null);
     }
     let array = array(of)?;
     let replaced = array.iter().map(|element| if is_same(&element, old) { *new } else { element });
-    Ok(build(type_of(of)?, array.dimensions(), replaced)?)
+    built(type_of(of)?, array.dimensions(), replaced, env)
 }
 
 /// Without its last elements, counted along the first dimension.
-pub(super) fn trim(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn trim(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [of, Datum::Int4(count)] = args else { return Err(wrong_arguments(args.len())) };
     let array = array(of)?;
     let mut dimensions = array.dimensions().to_vec();
@@ -155,5 +155,5 @@ pub(super) fn trim(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
         *first = Dimension { length: rest, lower: 1 };
     }
     let count = crate::types::array::count_of(&dimensions)?;
-    Ok(build(type_of(of)?, &dimensions, array.iter().take(count))?)
+    built(type_of(of)?, &dimensions, array.iter().take(count), env)
 }

@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 use super::super::Body;
 use super::super::catalog::{ANY, Param, Proc, proc};
 use super::super::value::wrong_arguments;
-use super::array;
+use super::{array, built};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Func, cast};
-use crate::types::array::{build, build_list, count_of};
+use crate::types::array::{build, count_of, too_large};
 use crate::{Datum, Value};
 
 /// `ARRAY[a, b]`: the array's type, then the elements.
@@ -34,12 +34,14 @@ fn type_argument(datum: &Datum<'_>) -> Result<u32> {
     oid.ok_or_else(|| wrong_arguments(1))
 }
 
-fn construct(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+fn construct(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let Some((oid, elements)) = args.split_first() else { return Err(wrong_arguments(0)) };
-    Ok(build_list(type_argument(oid)?, elements.iter().copied())?)
+    let length = u32::try_from(elements.len()).map_err(|_| too_large())?;
+    let dimension = Dimension { length, lower: 1 };
+    built(type_argument(oid)?, &[dimension], elements.iter().copied(), env)
 }
 
-fn nest(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+fn nest(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let Some((oid, parts)) = args.split_first() else { return Err(wrong_arguments(0)) };
     let oid = type_argument(oid)?;
     let mut arrays = Vec::with_capacity(parts.len());
@@ -57,15 +59,15 @@ fn nest(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
             "multidimensional arrays must have array expressions with matching dimensions",
         ));
     }
-    let length = u32::try_from(arrays.len()).map_err(|_| crate::types::array::too_large())?;
+    let length = u32::try_from(arrays.len()).map_err(|_| too_large())?;
     let mut dimensions = SmallVec::<[Dimension; 6]>::new();
     dimensions.push(Dimension { length, lower: 1 });
     dimensions.extend_from_slice(first.dimensions());
-    Ok(build(oid, &dimensions, arrays.iter().flat_map(|array| array.iter()))?)
+    built(oid, &dimensions, arrays.iter().flat_map(|array| array.iter()), env)
 }
 
 /// `array_fill(value, lengths, lower bounds)`
-pub(super) fn fill(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn fill(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [value, lengths, lowers @ ..] = args else { return Err(wrong_arguments(args.len())) };
     let null = |what: &str| {
         SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, format!("{what} cannot be null"))
@@ -101,7 +103,7 @@ pub(super) fn fill(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
         .iter()
         .zip(&lowers)
         .map(|(length, lower)| {
-            let length = u32::try_from(*length).map_err(|_| crate::types::array::too_large())?;
+            let length = u32::try_from(*length).map_err(|_| too_large())?;
             Ok(Dimension { length, lower: *lower })
         })
         .collect::<Result<Vec<_>>>()?;
@@ -109,16 +111,16 @@ pub(super) fn fill(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     // Of NULL the type is not known here: the binder casts the result to what it is.
     let oid = element.map_or(1009, |ty| ty.oid);
     let count = count_of(&dimensions)?;
-    Ok(build(oid, &dimensions, std::iter::repeat_n(*value, count))?)
+    built(oid, &dimensions, std::iter::repeat_n(*value, count), env)
 }
 
 /// `string_to_array(text, separator, text of NULL)`
-pub(super) fn split(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn split(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     const TEXT_ARRAY: u32 = 1009;
     // A list of the parts could take many times as much memory as the text.
     let (Some(counted), Some(parts)) = (parts(args), parts(args)) else { return Ok(Value::Null) };
-    let length = u32::try_from(counted.count()).map_err(|_| crate::types::array::too_large())?;
-    Ok(build(TEXT_ARRAY, &[Dimension { length, lower: 1 }], parts)?)
+    let length = u32::try_from(counted.count()).map_err(|_| too_large())?;
+    built(TEXT_ARRAY, &[Dimension { length, lower: 1 }], parts, env)
 }
 
 /// The parts of a text between separators. A part like the third argument is NULL. `None` if the

@@ -6,16 +6,18 @@ mod look;
 mod rows;
 mod subscript;
 
-use millpond_types::array::ArrayRef;
+use millpond_types::array::{ArrayRef, Dimension};
 
-use super::Body;
 use super::catalog::{BOOL, INT4, Param, Proc, TEXT, proc};
 use super::operators::{Operator, Work, op};
 use super::value::wrong_arguments;
+use super::{Body, check_length};
 use crate::DataType;
 use crate::Datum;
+use crate::Value;
 use crate::error::Result;
-use crate::types::array::array_of;
+use crate::expr::Env;
+use crate::types::array::{array_of, build_checked};
 
 pub(in crate::expr) use construct::{CONSTRUCT, NEST, constructed};
 pub(super) use rows::ROWS;
@@ -25,6 +27,19 @@ pub(in crate::expr) use look::{ALL, ANY, comparison_code, element_comparison};
 pub(in crate::expr) use subscript::{ELEMENT, SLICE};
 
 use Param::{AnyArray, AnyCompatible, AnyCompatibleArray, AnyElement};
+
+/// An array that a function makes. While it grows, the statement may be told to stop.
+fn built<'a>(
+    oid: u32,
+    dimensions: &[Dimension],
+    elements: impl IntoIterator<Item = Datum<'a>>,
+    env: &Env<'_>,
+) -> Result<Value> {
+    build_checked(oid, dimensions, elements, |bytes| {
+        env.check_long_work()?;
+        check_length(bytes)
+    })
+}
 
 const INT4_ARRAY: Param = Param::Type(DataType::Other { oid: 1007, typmod: -1 });
 const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });

@@ -5,7 +5,7 @@ use millpond_types::array::Dimension;
 use super::super::Body;
 use super::super::catalog::{ANY, Param, Proc, proc};
 use super::super::value::wrong_arguments;
-use super::{array, type_of};
+use super::{array, built, type_of};
 use crate::error::Result;
 use crate::expr::Env;
 use crate::types::array::build;
@@ -42,7 +42,7 @@ fn element(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     Ok(found.map_or(Value::Null, |datum| datum.to_value()))
 }
 
-fn slice(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+fn slice(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let Some((of, bounds)) = args.split_first() else { return Err(wrong_arguments(0)) };
     let (oid, array) = (type_of(of)?, array(of)?);
     let dimensions = array.dimensions();
@@ -76,5 +76,5 @@ fn slice(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let lengths = parts.iter().map(|(_, length)| Dimension { length: *length, lower: 1 });
     let lengths: Vec<Dimension> = lengths.collect();
     let kept = array.iter().enumerate().filter(|(place, _)| wanted(*place)).map(|(_, datum)| datum);
-    Ok(build(oid, &lengths, kept)?)
+    built(oid, &lengths, kept, env)
 }

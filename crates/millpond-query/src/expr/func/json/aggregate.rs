@@ -3,8 +3,8 @@
 use millpond_types::other::RECORD;
 
 use super::build::{key_text, members_of, text_value};
-use super::encode::{write_jsonb, write_text};
-use super::{array_bytes, invalid, jsonb_value};
+use super::encode::{jsonb_array_of, write_text};
+use super::invalid;
 use crate::error::Result;
 use crate::types::FormatOptions;
 use crate::types::array::array_of;
@@ -13,7 +13,7 @@ use crate::{Datum, Value};
 
 /// The result of `json_agg`: a list of the values, a list or an object among them on a line
 /// of its own.
-pub(crate) fn json_list(values: &[Value], options: &FormatOptions) -> Value {
+pub(crate) fn json_list(values: &[Value], options: &FormatOptions) -> Result<Value> {
     let mut out = vec![b'['];
     for (place, value) in values.iter().enumerate() {
         let value = value.as_datum();
@@ -23,21 +23,15 @@ pub(crate) fn json_list(values: &[Value], options: &FormatOptions) -> Value {
                 out.extend_from_slice(b"\n ");
             }
         }
-        write_text(&value, options, &mut out);
+        write_text(&value, options, &mut out)?;
     }
     out.push(b']');
-    text_value(out)
+    Ok(text_value(out))
 }
 
 /// The result of `jsonb_agg`.
 pub(crate) fn jsonb_list(values: &[Value], options: &FormatOptions) -> Result<Value> {
-    let mut elements = Vec::with_capacity(values.len());
-    for value in values {
-        let mut bytes = Vec::new();
-        write_jsonb(&value.as_datum(), options, &mut bytes)?;
-        elements.push(bytes);
-    }
-    array_bytes(elements.iter().map(Vec::as_slice)).map(jsonb_value)
+    jsonb_array_of(values.iter().map(Value::as_datum), options)
 }
 
 /// Whether a value can be a name; else why not.
@@ -55,7 +49,7 @@ pub(crate) fn json_object(values: &[Value], options: &FormatOptions) -> Result<V
         }
         write_string(&key_text(&name.as_datum(), options)?, &mut out);
         out.extend_from_slice(b" : ");
-        write_text(&value.as_datum(), options, &mut out);
+        write_text(&value.as_datum(), options, &mut out)?;
     }
     out.extend_from_slice(b" }");
     Ok(text_value(out))

@@ -6,10 +6,9 @@ use super::super::Body;
 use super::super::catalog::{ANY, BOOL, Param, Proc, proc};
 use super::super::record::RECORD_TYPE;
 use super::super::value::{body, wrong_arguments};
-use super::encode::{name_text, write_jsonb, write_list, write_record, write_text};
+use super::encode::{jsonb_array_of, name_text, write_jsonb, write_list, write_record, write_text};
 use super::{
-    JSON_TYPE, JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, json_value, jsonb_value, object_bytes,
-    texts,
+    JSON_TYPE, JSONB_TYPE, TEXT_ARRAY, invalid, json_value, jsonb_value, object_bytes, texts,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
@@ -100,7 +99,7 @@ pub(super) fn text_value(bytes: Vec<u8>) -> Value {
 fn to_json(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [value] = args else { return Err(wrong_arguments(args.len())) };
     let mut out = Vec::new();
-    write_text(value, options(env), &mut out);
+    write_text(value, options(env), &mut out)?;
     Ok(text_value(out))
 }
 
@@ -117,7 +116,7 @@ fn array_to_json(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let lengths: Vec<usize> = array.dimensions().iter().map(|one| one.length as usize).collect();
     let separator = if matches!(args.get(1), Some(Datum::Bool(true))) { ",\n " } else { "," };
     let mut out = Vec::new();
-    write_list(&lengths, &mut array.iter(), options(env), separator, &mut out);
+    write_list(&lengths, &mut array.iter(), options(env), separator, &mut out)?;
     Ok(text_value(out))
 }
 
@@ -128,24 +127,18 @@ fn row_to_json(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     };
     let separator = if matches!(args.get(1), Some(Datum::Bool(true))) { ",\n " } else { "," };
     let mut out = Vec::new();
-    write_record(bytes, options(env), separator, &mut out);
+    write_record(bytes, options(env), separator, &mut out)?;
     Ok(text_value(out))
 }
 
 fn json_array(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let mut out = Vec::new();
-    write_list(&[args.len()], &mut args.iter().copied(), options(env), ", ", &mut out);
+    write_list(&[args.len()], &mut args.iter().copied(), options(env), ", ", &mut out)?;
     Ok(text_value(out))
 }
 
 fn jsonb_array(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    let mut elements = Vec::with_capacity(args.len());
-    for value in args {
-        let mut bytes = Vec::new();
-        write_jsonb(value, options(env), &mut bytes)?;
-        elements.push(bytes);
-    }
-    array_bytes(elements.iter().map(Vec::as_slice)).map(jsonb_value)
+    jsonb_array_of(args.iter().copied(), options(env))
 }
 
 fn is_even(args: &[Datum<'_>], function: &str) -> Result<()> {
@@ -178,7 +171,7 @@ fn json_object(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         }
         write_string(&key_text(key, options(env))?, &mut out);
         out.extend_from_slice(b" : ");
-        write_text(value, options(env), &mut out);
+        write_text(value, options(env), &mut out)?;
     }
     out.push(b'}');
     Ok(text_value(out))

@@ -4,13 +4,14 @@ use millpond_types::jsonb::write;
 use millpond_types::other::{JSON, JSONB, RECORD};
 use millpond_types::record::fields;
 
-use super::object_bytes;
+use super::{jsonb_value, object_bytes};
 use crate::error::{Result, SqlError};
 use crate::expr::cast::text_of;
+use crate::expr::func::check_length;
 use crate::types::array::array_of;
-use crate::types::json::{to_jsonb, too_long, write_string};
+use crate::types::json::{escaped_length, to_jsonb, too_long, write_string};
 use crate::types::{DateStyle, FormatOptions, Zone};
-use crate::{Datum, Numeric};
+use crate::{Datum, Numeric, Value};
 
 /// A value's text as JSON has it: dates and times by ISO 8601, whatever `DateStyle` says.
 fn text(datum: &Datum<'_>, options: &FormatOptions) -> String {
@@ -55,29 +56,34 @@ fn is_numeric(datum: &Datum<'_>) -> bool {
 }
 
 /// Appends a value's JSON as text.
-pub(super) fn write_text(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
+pub(super) fn write_text(
+    datum: &Datum<'_>,
+    options: &FormatOptions,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match datum {
         Datum::Null => out.extend_from_slice(b"null"),
         Datum::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Datum::Other(JSON, bytes) => out.extend_from_slice(bytes),
         Datum::Other(JSONB, _) => out.extend_from_slice(text_of(datum, options).as_bytes()),
-        Datum::Other(RECORD, bytes) => write_record(bytes, options, ",", out),
+        Datum::Other(RECORD, bytes) => write_record(bytes, options, ",", out)?,
         datum => {
             if let Some(array) = array_of(datum) {
                 let lengths: Vec<usize> =
                     array.dimensions().iter().map(|one| one.length as usize).collect();
                 let mut elements = array.iter();
-                write_list(&lengths, &mut elements, options, ",", out);
-                return;
+                return write_list(&lengths, &mut elements, options, ",", out);
             }
             let text = text(datum, options);
             if is_numeric(datum) && is_number(&text) {
                 out.extend_from_slice(text.as_bytes());
             } else {
+                check_length(out.len() + escaped_length(&text))?;
                 write_string(&text, out);
             }
         }
     }
+    check_length(out.len())
 }
 
 /// Appends an array of these dimensions. `separator` stands between the outermost elements.
@@ -87,7 +93,7 @@ pub(super) fn write_list<'a>(
     options: &FormatOptions,
     separator: &str,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     out.push(b'[');
     if let Some((length, inner)) = lengths.split_first() {
         for place in 0..*length {
@@ -95,13 +101,14 @@ pub(super) fn write_list<'a>(
                 out.extend_from_slice(separator.as_bytes());
             }
             if inner.is_empty() {
-                write_text(&elements.next().unwrap_or(Datum::Null), options, out);
+                write_text(&elements.next().unwrap_or(Datum::Null), options, out)?;
             } else {
-                write_list(inner, elements, options, ",", out);
+                write_list(inner, elements, options, ",", out)?;
             }
         }
     }
     out.push(b']');
+    Ok(())
 }
 
 /// Appends a record as an object. `separator` stands between its fields.
@@ -110,7 +117,7 @@ pub(super) fn write_record(
     options: &FormatOptions,
     separator: &str,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     out.push(b'{');
     for (place, field) in fields(bytes).enumerate() {
         if place > 0 {
@@ -118,9 +125,10 @@ pub(super) fn write_record(
         }
         write_string(field.name, out);
         out.push(b':');
-        write_text(&field.value, options, out);
+        write_text(&field.value, options, out)?;
     }
     out.push(b'}');
+    Ok(())
 }
 
 /// Appends a value's `jsonb`.
@@ -132,21 +140,21 @@ pub(super) fn write_jsonb(
     let written = match datum {
         Datum::Null => {
             write::null(out);
-            Some(())
+            Ok(())
         }
         Datum::Bool(value) => {
             write::bool(*value, out);
-            Some(())
+            Ok(())
         }
         Datum::Other(JSONB, bytes) => {
             out.extend_from_slice(bytes);
-            Some(())
+            Ok(())
         }
         Datum::Other(JSON, bytes) => {
             let text = std::str::from_utf8(bytes)
                 .map_err(|_| SqlError::internal("a json value that is no text"))?;
             out.extend_from_slice(&to_jsonb(text)?);
-            Some(())
+            Ok(())
         }
         Datum::Other(RECORD, bytes) => {
             let mut members = Vec::new();
@@ -157,7 +165,7 @@ pub(super) fn write_jsonb(
             }
             let members = members.iter().map(|(name, value)| (*name, value.as_slice()));
             out.extend_from_slice(&object_bytes(members.collect())?);
-            Some(())
+            Ok(())
         }
         datum => {
             if let Some(array) = array_of(datum) {
@@ -174,7 +182,24 @@ pub(super) fn write_jsonb(
             }
         }
     };
-    written.ok_or_else(|| too_long().into())
+    Ok(written.map_err(too_long)?)
+}
+
+/// The `jsonb` array of values.
+pub(super) fn jsonb_array_of<'a>(
+    values: impl Iterator<Item = Datum<'a>>,
+    options: &FormatOptions,
+) -> Result<Value> {
+    let (mut parts, mut count, mut out) = (Vec::new(), 0, Vec::new());
+    for value in values {
+        write_jsonb(&value, options, &mut parts)?;
+        if parts.len() > write::MAX_LENGTH {
+            return Err(too_long(write::TooLong::Array).into());
+        }
+        count += 1;
+    }
+    write::array(count, &parts, &mut out).map_err(too_long)?;
+    Ok(jsonb_value(out))
 }
 
 fn write_jsonb_list<'a>(
@@ -194,7 +219,7 @@ fn write_jsonb_list<'a>(
             }
         }
     }
-    write::array(count, &parts, out).ok_or_else(|| too_long().into())
+    Ok(write::array(count, &parts, out).map_err(too_long)?)
 }
 
 /// A value as the name of a member.

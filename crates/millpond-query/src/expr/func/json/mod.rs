@@ -83,7 +83,7 @@ fn array_bytes<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>> 
         parts.extend_from_slice(element);
         count += 1;
     }
-    write::array(count, &parts, &mut out).ok_or_else(crate::types::json::too_long)?;
+    write::array(count, &parts, &mut out).map_err(crate::types::json::too_long)?;
     Ok(out)
 }
 
@@ -91,6 +91,6 @@ fn array_bytes<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>> 
 fn object_bytes(members: Vec<(&str, &[u8])>) -> Result<Vec<u8>> {
     use millpond_types::jsonb::write;
     let mut out = Vec::new();
-    write::object(members, &mut out).ok_or_else(crate::types::json::too_long)?;
+    write::object(members, &mut out).map_err(crate::types::json::too_long)?;
     Ok(out)
 }
