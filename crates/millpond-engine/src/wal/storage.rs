@@ -103,12 +103,13 @@ pub(crate) fn log_forks(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
 
-    use millpond_buffer::{
-        BlockNumber, MemoryStore, PAGE_SIZE, PageStore, PoolConfig, RelationId, StoreError, Wait,
-    };
+    use millpond_buffer::{BlockNumber, FileStore, FileStoreOptions, PoolConfig, RelationId, Wait};
+    use millpond_vfs::OsVfs;
+    use millpond_vfs::testing::{AskingVfs, Call};
     use parking_lot::Mutex;
 
     use super::*;
@@ -117,114 +118,61 @@ mod tests {
     use crate::wal::reader::{LogReader, Step};
     use crate::wal::{FileLogStore, LogConfig, LogStart};
 
-    /// A store that runs something in the middle of a creation.
-    struct Interrupted {
-        store: MemoryStore,
-        meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    }
-
-    impl PageStore for Interrupted {
-        fn create(&self, rel: RelFork) -> Result<(), StoreError> {
-            if let Some(meanwhile) = self.meanwhile.lock().take() {
-                meanwhile();
-            }
-            self.store.create(rel)
-        }
-        fn remove(&self, relation: RelationId) -> Result<(), StoreError> {
-            self.store.remove(relation)
-        }
-        fn exists(&self, rel: RelFork) -> Result<bool, StoreError> {
-            self.store.exists(rel)
-        }
-        fn block_count(&self, rel: RelFork) -> Result<u32, StoreError> {
-            self.store.block_count(rel)
-        }
-        fn extend(&self, rel: RelFork, first: BlockNumber, count: u32) -> Result<(), StoreError> {
-            self.store.extend(rel, first, count)
-        }
-        fn truncate(&self, rel: RelFork, blocks: u32) -> Result<(), StoreError> {
-            self.store.truncate(rel, blocks)
-        }
-        fn read(
-            &self,
-            rel: RelFork,
-            first: BlockNumber,
-            pages: &mut [&mut [u8; PAGE_SIZE]],
-        ) -> Result<(), StoreError> {
-            self.store.read(rel, first, pages)
-        }
-        fn try_read(
-            &self,
-            rel: RelFork,
-            first: BlockNumber,
-            pages: &mut [&mut [u8; PAGE_SIZE]],
-        ) -> Result<bool, StoreError> {
-            self.store.try_read(rel, first, pages)
-        }
-        fn write(
-            &self,
-            rel: RelFork,
-            first: BlockNumber,
-            pages: &[&[u8; PAGE_SIZE]],
-        ) -> Result<(), StoreError> {
-            self.store.write(rel, first, pages)
-        }
-        fn sync(&self) -> Result<(), StoreError> {
-            self.store.sync()
-        }
-        fn relations(&self) -> Result<Vec<RelationId>, StoreError> {
-            self.store.relations()
-        }
-    }
-
-    /// A log whose thread does nothing by itself, and a pool on a store that can be interrupted.
-    fn interrupted() -> (tempfile::TempDir, Arc<Log>, Arc<Interrupted>, Arc<BufferPool>) {
+    /// Logs and makes a file. Returns what `look` found at the last call that opened a file: the
+    /// one that made it.
+    fn seen_when_made(
+        look: fn(&Log) -> bool,
+    ) -> (tempfile::TempDir, Arc<Log>, Arc<BufferPool>, bool) {
         let directory = tempfile::tempdir().unwrap();
         let files = Arc::new(FileLogStore::open(directory.path(), 1 << 16).unwrap());
         let config = LogConfig {
             segment_bytes: 1 << 16,
             max_sessions: 2,
+            // Its thread does nothing by itself.
             writer_delay: Duration::from_secs(3600),
             ..LogConfig::default()
         };
-        let (end, start_no) = (Lsn(1 << 16), 1);
+        let (end, start_no) = (BEGIN, 1);
         let log =
             Log::open(files, config, LogStart { end, durable: end, redo: end, start_no }).unwrap();
-        let store =
-            Arc::new(Interrupted { store: MemoryStore::new(), meanwhile: Mutex::default() });
-        let pool = BufferPool::new(PoolConfig::new(8, 2), store.clone(), log.clone()).unwrap();
-        (directory, log, store, pool)
+        let seen = Arc::new(Mutex::new(None));
+        let (of_log, its_seen) = (Arc::clone(&log), Arc::clone(&seen));
+        let vfs = AskingVfs::new(OsVfs, move |call, _: &Path| {
+            if call == Call::Open {
+                *its_seen.lock() = Some(look(&of_log));
+            }
+            Ok(())
+        });
+        let mut options = FileStoreOptions::default();
+        options.vfs = vfs;
+        let store = FileStore::open_with(directory.path().join("base"), options).unwrap();
+        let pool = BufferPool::new(PoolConfig::new(8, 2), Arc::new(store), log.clone()).unwrap();
+        create_fork(&One(Arc::clone(&log)), &pool, Xid(1), MADE).unwrap();
+        let seen = seen.lock().take().expect("nothing was made");
+        (directory, log, pool, seen)
     }
+
+    const BEGIN: Lsn = Lsn(1 << 16);
+    const MADE: RelFork = RelationId::constant(9).main();
 
     /// No crash leaves a file that the log does not know (wal rule 19).
     #[test]
     fn a_file_is_made_after_its_record_is_durable() {
-        let (_directory, log, store, pool) = interrupted();
-        let (its_log, before) = (Arc::clone(&log), log.insert_position());
-        *store.meanwhile.lock() = Some(Box::new(move || {
-            assert!(its_log.insert_position() > before, "there is no record");
-            assert_eq!(its_log.flushed(), its_log.insert_position());
-        }));
-        let rel = RelationId::constant(9).main();
-        create_fork(&One(Arc::clone(&log)), &pool, Xid(1), rel).unwrap();
-        assert!(store.meanwhile.lock().is_none(), "nothing was made");
+        let is_durable =
+            |log: &Log| log.insert_position() > BEGIN && log.flushed() == log.insert_position();
+        let (_directory, log, _pool, seen) = seen_when_made(is_durable);
+        assert!(seen, "there is no durable record");
         log.abandon();
     }
 
     #[test]
     fn a_checkpoint_waits_for_the_file_of_a_logged_creation() {
-        let (_directory, log, store, pool) = interrupted();
         // The lock that a checkpoint takes before it goes on ([`settle_files`]).
-        let (tried, of_checkpoint) = (Arc::new(Mutex::new(None)), Arc::clone(&log));
-        let result = Arc::clone(&tried);
-        *store.meanwhile.lock() = Some(Box::new(move || {
-            *result.lock() = Some(of_checkpoint.file_changes.try_write().is_some());
-        }));
-        let rel = RelationId::constant(9).main();
-        create_fork(&One(Arc::clone(&log)), &pool, Xid(1), rel).unwrap();
-        assert_eq!(*tried.lock(), Some(false), "a checkpoint could go on without the file");
+        let (_directory, log, pool, seen) =
+            seen_when_made(|log| log.file_changes.try_write().is_some());
+        assert!(!seen, "a checkpoint could go on without the file");
         settle_files(&log, SessionNo(1), &pool).unwrap();
-        assert!(pool.store().exists(rel).unwrap());
+        assert!(pool.store().exists(MADE).unwrap());
         log.abandon();
     }
 
