@@ -33,6 +33,7 @@ use millpond_sync::sync::{Condvar, Mutex};
 use millpond_sync::thread::{NamedThread, spawn_named};
 use millpond_sync::{clock, mutant};
 
+use super::checkpoint_stats::{Counters, add_ms};
 use super::schedule::Schedule;
 use crate::config::Tuning;
 use crate::control::{Control, ControlFile, STATE_BYTES};
@@ -41,6 +42,9 @@ use crate::recovery::Recovering;
 use crate::transam::Xid;
 use crate::wal::storage::{log_forks, settle_files};
 use crate::wal::{Log, Record, RmgrId, WalError, info};
+
+pub use super::checkpoint_stats::CheckpointStats;
+pub use super::schedule::CheckpointConfig;
 
 /// What a checkpoint asks of the parts whose state is not in pages.
 pub trait CheckpointParts: Send {
@@ -55,30 +59,6 @@ pub trait CheckpointParts: Send {
 
     /// What recovery needs apart from pages and later records (next ids). At most [`STATE_BYTES`].
     fn state(&mut self) -> Vec<u8>;
-}
-
-/// When checkpoints are made automatically.
-#[derive(Clone, Debug)]
-pub struct CheckpointConfig {
-    /// The longest time between two checkpoints.
-    pub timeout: Duration,
-    /// The approximate limit of log between the redo point and the end.
-    pub max_wal_bytes: u64,
-    /// The part of the time between two checkpoints over which the writes of one are spread.
-    pub completion_target: f64,
-    /// Whether the checkpointer's write calls are timed (`track_io_timing`).
-    pub io_timing: bool,
-}
-
-impl Default for CheckpointConfig {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(300),
-            max_wal_bytes: 1 << 30,
-            completion_target: 0.9,
-            io_timing: false,
-        }
-    }
 }
 
 /// Why a checkpoint is made.
@@ -101,30 +81,6 @@ impl Cause {
     fn is_spread(self) -> bool {
         matches!(self, Self::Scheduled | Self::LogGrowth)
     }
-}
-
-/// Statistics since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CheckpointStats {
-    /// Checkpoints that were due by time.
-    pub scheduled: u64,
-    /// All others, including those for log growth.
-    pub requested: u64,
-    /// Pages written by checkpoints.
-    pub pages_written: u64,
-    /// Time spent writing, in milliseconds.
-    pub write_ms: u64,
-    /// Time spent syncing, in milliseconds.
-    pub sync_ms: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    scheduled: AtomicU64,
-    requested: AtomicU64,
-    pages_written: AtomicU64,
-    write_ms: AtomicU64,
-    sync_ms: AtomicU64,
 }
 
 /// Makes checkpoints, one at a time, for any caller.
@@ -432,8 +388,4 @@ impl Checkpoints {
             let _ = thread.join();
         }
     }
-}
-
-fn add_ms(counter: &AtomicU64, since: Instant) {
-    counter.fetch_add(clock::since(since).as_millis() as u64, Ordering::Relaxed);
 }

@@ -2,6 +2,7 @@
 //! sessions, stands above ([`crate::autovacuum`]).
 
 pub(crate) mod background;
+mod checkpoint_stats;
 pub mod checkpointer;
 pub(crate) mod current_vacuum;
 pub(crate) mod reclaimer;

@@ -1,6 +1,31 @@
-//! The pace of a checkpoint's writes, spread over the time or the log until the next one is due.
+//! When checkpoints are made, and the pace of their writes: spread over the time or the log until
+//! the next one is due.
 
 use std::time::Duration;
+
+/// When checkpoints are made automatically.
+#[derive(Clone, Debug)]
+pub struct CheckpointConfig {
+    /// The longest time between two checkpoints.
+    pub timeout: Duration,
+    /// The approximate limit of log between the redo point and the end.
+    pub max_wal_bytes: u64,
+    /// The part of the time between two checkpoints over which the writes of one are spread.
+    pub completion_target: f64,
+    /// Whether the checkpointer's write calls are timed (`track_io_timing`).
+    pub io_timing: bool,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(300),
+            max_wal_bytes: 1 << 30,
+            completion_target: 0.9,
+            io_timing: false,
+        }
+    }
+}
 
 /// The pace of a spread checkpoint.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@
 
 mod calls;
 mod fault;
+mod file;
 mod inode;
 mod machine;
 mod trace;

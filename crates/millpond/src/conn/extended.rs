@@ -136,8 +136,7 @@ impl Connection {
                     Err(error) => Err(self.statement_failed(error, sink)),
                 }
             }
-            Step::Ended(pending) => {
-                self.pending = Some(pending);
+            Step::Ended => {
                 let executed = self.settle(sink)?;
                 self.session.finish_statement(sink);
                 portal.state = PortalState::Done;

@@ -121,8 +121,7 @@ impl Connection {
                         return Ok(executed);
                     }
                 }
-                Ok(Step::Ended(pending)) => {
-                    self.pending = Some(pending);
+                Ok(Step::Ended) => {
                     self.advance_script();
                     match self.settle(sink)? {
                         Executed::Complete => {}

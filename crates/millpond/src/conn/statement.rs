@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::session::Block;
-use super::transaction::{Pending, in_failed_transaction};
+use super::transaction::in_failed_transaction;
 use super::utility::copy::Copied;
 use super::{Connection, Params, utility};
 use millpond_query::convert::{STALE, is_would_block};
@@ -24,8 +24,8 @@ pub(super) enum Item {
 pub(super) enum Step {
     /// It has ended well.
     Done(CommandTag),
-    /// It has ended the transaction, or is about to.
-    Ended(Pending),
+    /// It has ended the transaction, or is about to: see `pending`.
+    Ended,
     /// Nothing has happened.
     WouldBlock,
     /// The client is to send rows.
@@ -84,9 +84,13 @@ impl Connection {
             S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) => {
                 session.plan_and_run(statement, sql, columns, sink)?
             }
-            S::Commit { chain } => return session.commit_statement(*chain, sink).map(Step::Ended),
+            S::Commit { chain } => {
+                self.pending = Some(session.commit_statement(*chain, sink)?);
+                return Ok(Step::Ended);
+            }
             S::Rollback { chain } => {
-                return session.rollback_statement(*chain, sink).map(Step::Ended);
+                self.pending = Some(session.rollback_statement(*chain, sink)?);
+                return Ok(Step::Ended);
             }
             S::Discard { all } => self.discard(*all)?,
             S::Copy(copy) => match utility::copy::copy(session, copy, sql, sink)? {

@@ -15,7 +15,6 @@ use std::ops::Range;
 use millpond_buffer::{
     AccessStrategy, BlockNumber, BufferError, PAGE_SIZE, ReadStream, Ring, StreamOptions,
 };
-use millpond_sync::atomic::{AtomicU32, Ordering};
 use millpond_sync::mutant;
 
 use super::access_prune::prune_in_passing;
@@ -23,6 +22,7 @@ use super::header::{TUPLE_HEADER_LEN, TupleHeader};
 use super::last_fate::LastFate;
 use super::page::{self, is_all_visible};
 use super::relation::HeapRelation;
+use super::scan_blocks::{ScanBlocks, Source};
 use super::sync_scan::REPORT_EVERY;
 use crate::access::Tid;
 use crate::access::heap::visibility::{Fates, visible};
@@ -31,73 +31,12 @@ use crate::error::EngineResult;
 use crate::page::item;
 use crate::transam::Snapshot;
 
-/// Blocks that several workers of one scan divide among themselves.
-#[derive(Debug)]
-pub struct ParallelBlocks {
-    next: AtomicU32,
-    end: u32,
-    chunk: u32,
-}
-
-impl ParallelBlocks {
-    /// The blocks of `range`, to be claimed in pieces of `chunk`.
-    pub fn new(range: Range<u32>, chunk: u32) -> Self {
-        Self { next: AtomicU32::new(range.start), end: range.end, chunk: chunk.max(1) }
-    }
-
-    /// The next piece. Relaxed: the counter publishes no other data.
-    pub fn claim(&self) -> Option<Range<u32>> {
-        // The counter can't overflow: at the end it is not raised any more.
-        let claimed = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            (next < self.end).then(|| next.saturating_add(self.chunk))
-        });
-        claimed.ok().map(|start| start..start.saturating_add(self.chunk).min(self.end))
-    }
-}
-
-/// Where a scan's blocks come from.
-#[derive(Clone, Debug)]
-pub enum ScanBlocks {
-    /// This scan's own.
-    Range(Range<u32>),
-    /// Shared with other workers.
-    Parallel(std::sync::Arc<ParallelBlocks>),
-}
-
 /// A visible version on the copied page: its line pointer and where its columns are.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     offset: u16,
     start: u16,
     end: u16,
-}
-
-/// The blocks that a scan has yet to read.
-struct Source {
-    blocks: ScanBlocks,
-    chunk: Range<u32>,
-    /// What comes after `chunk`: the blocks before the one that a synchronized scan began with.
-    wrapped: Range<u32>,
-}
-
-impl Source {
-    fn new(blocks: ScanBlocks) -> Self {
-        let chunk = match &blocks {
-            ScanBlocks::Range(range) => range.clone(),
-            ScanBlocks::Parallel(_) => 0..0,
-        };
-        Self { blocks, chunk, wrapped: 0..0 }
-    }
-
-    fn next(&mut self) -> Option<BlockNumber> {
-        if self.chunk.is_empty() {
-            self.chunk = match &self.blocks {
-                ScanBlocks::Range(_) => std::mem::take(&mut self.wrapped),
-                ScanBlocks::Parallel(shared) => shared.claim()?,
-            };
-        }
-        self.chunk.next().map(BlockNumber)
-    }
 }
 
 /// A sequential scan.
@@ -386,21 +325,4 @@ pub fn count_rows(
         stream.advance();
     }
     Ok(total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workers_share_every_block_once() {
-        let blocks = ParallelBlocks::new(3..20, 4);
-        let claimed: Vec<u32> = std::iter::from_fn(|| blocks.claim()).flatten().collect();
-        assert_eq!(claimed, (3..20).collect::<Vec<_>>());
-        assert_eq!(ParallelBlocks::new(0..0, 4).claim(), None);
-        assert_eq!(
-            ParallelBlocks::new(u32::MAX - 1..u32::MAX, 9).claim().map(|r| r.len()),
-            Some(1)
-        );
-    }
 }

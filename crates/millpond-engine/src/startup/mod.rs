@@ -11,6 +11,8 @@
 //! The control file keeps the next transaction id, oid and file number (see [`State`]). Later
 //! records raise them.
 
+mod state;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -43,6 +45,8 @@ use crate::wal::storage::create_fork;
 use crate::wal::storage_record::StorageRecord;
 use crate::wal::{Decoded, FileLogStore, Log, LogConfig, RmgrId, WalError};
 
+pub(crate) use state::State;
+
 /// Sessions of the engine itself: checkpointer, upkeep, reclaimer, autovacuum, start-up, and a few
 /// spare ones.
 const OWN_SESSIONS: usize = 8;
@@ -50,34 +54,6 @@ const OWN_SESSIONS: usize = 8;
 /// temporary files.
 const OWN_DESCRIPTORS: usize = 64;
 const CATALOG_FILLFACTOR: u8 = 100;
-
-/// The engine's part of the control file: three numbers, little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    next_xid: u64,
-    next_oid: u32,
-    next_storage: u32,
-}
-
-impl State {
-    pub(crate) fn encode(self) -> Vec<u8> {
-        let mut bytes = self.next_xid.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&self.next_oid.to_le_bytes());
-        bytes.extend_from_slice(&self.next_storage.to_le_bytes());
-        bytes
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (xid, rest) = bytes.split_first_chunk()?;
-        let (oid, rest) = rest.split_first_chunk()?;
-        let storage = rest.first_chunk()?;
-        Some(Self {
-            next_xid: u64::from_le_bytes(*xid),
-            next_oid: u32::from_le_bytes(*oid),
-            next_storage: u32::from_le_bytes(*storage),
-        })
-    }
-}
 
 struct EngineRedo<'a> {
     txns: &'a Transactions,
@@ -388,16 +364,4 @@ fn settle_files(
     let damaged = settle_lengths(ctx, forks, &files)?;
     let set_aside = set_aside(&*config.vfs, &config.path, start_no, &unnamed(ctx, &files))?;
     Ok((Findings { damaged, set_aside }, next_storage.max(highest.saturating_add(1))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn state_round_trips() {
-        let state = State { next_xid: 1 << 40, next_oid: 20_000, next_storage: 30_000 };
-        assert_eq!(State::decode(&state.encode()), Some(state));
-        assert_eq!(State::decode(&[1; 15]), None);
-    }
 }
