@@ -1,5 +1,8 @@
 //! Random histories of one session at a time against a model: a map per snapshot.
 
+mod redo;
+mod steps;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,53 +24,9 @@ use crate::error::{EngineError, EngineResult};
 use crate::transam::{CommandId, Csn, LockStrength, Snapshot};
 use crate::wal::RmgrId;
 use crate::wal::storage_record::StorageRecord;
+use steps::{Action, Step, step};
 
 type Rows = BTreeMap<u32, Vec<u8>>;
-
-#[derive(Clone, Debug)]
-enum Action {
-    Insert { len: usize },
-    InsertMany { count: usize, len: usize },
-    Update { key: usize, len: usize, moves_key: bool },
-    Delete { key: usize },
-    Lock { key: usize },
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    /// A transaction: its actions, one command each, and whether it commits.
-    Run(Vec<Action>, bool),
-    Hold,
-    LetGo(usize),
-    Vacuum,
-    Truncate,
-}
-
-fn len() -> impl Strategy<Value = usize> {
-    prop_oneof![8 => 0usize..300, 1 => 1000usize..8000]
-}
-
-fn action() -> impl Strategy<Value = Action> {
-    prop_oneof![
-        3 => len().prop_map(|len| Action::Insert { len }),
-        1 => (1usize..200, 0usize..200).prop_map(|(count, len)| Action::InsertMany { count, len }),
-        8 => (any::<usize>(), len(), any::<bool>())
-            .prop_map(|(key, len, moves_key)| Action::Update { key, len, moves_key }),
-        2 => any::<usize>().prop_map(|key| Action::Delete { key }),
-        1 => any::<usize>().prop_map(|key| Action::Lock { key }),
-    ]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        12 => (prop::collection::vec(action(), 1..6), prop::bool::weighted(0.8))
-            .prop_map(|(actions, commit)| Step::Run(actions, commit)),
-        2 => Just(Step::Hold),
-        2 => any::<usize>().prop_map(Step::LetGo),
-        2 => Just(Step::Vacuum),
-        1 => Just(Step::Truncate),
-    ]
-}
 
 /// A key's bytes at the front of the columns.
 fn columns(key: u32, len: usize, salt: u8) -> Vec<u8> {
@@ -304,54 +263,6 @@ impl Model {
         }
         let next = self.ctx.txns().next_xid();
         check_heap(&self.ctx, &self.world.heap, next, &mut |problem| panic!("{problem}")).unwrap();
-    }
-
-    /// Replays the whole log on empty pages: the result must equal the current pages (heap rule 1).
-    fn check_redo(&self) {
-        let mut pages: BTreeMap<u32, Box<[u8; PAGE_SIZE]>> = BTreeMap::new();
-        self.world.replay(|record| {
-            if record.rmgr == RmgrId::Storage
-                && let Ok(StorageRecord::Truncate(_, blocks)) =
-                    StorageRecord::decode(record.payload)
-            {
-                pages.retain(|&block, _| block < blocks);
-            }
-            if record.rmgr != RmgrId::Heap {
-                return;
-            }
-            for (index, block) in record.blocks.iter().enumerate() {
-                let number = block.page.block().0;
-                let bytes = pages.entry(number).or_insert_with(|| Box::new([0; PAGE_SIZE]));
-                if let Some(image) = &block.image {
-                    let mut before = [0; PAGE_SIZE];
-                    image.restore(&mut before);
-                    assert_same(bytes, &before);
-                    **bytes = before;
-                }
-                if block.will_init {
-                    bytes.fill(0xEE);
-                }
-                apply(&mut **bytes, record.info, index, block.data).unwrap();
-            }
-        });
-        for (block, bytes) in pages {
-            let pinned =
-                self.ctx.buffers().pin(&self.world.heap.main, BlockNumber(block), self.ctx.wait());
-            let latched = pinned.unwrap().into_shared().unwrap();
-            assert_same(&bytes, latched.bytes());
-        }
-    }
-}
-
-/// Compares two pages apart from LSN, checksum and the hole.
-fn assert_same(a: &[u8; PAGE_SIZE], b: &[u8; PAGE_SIZE]) {
-    use crate::page::item;
-    let lower = item::LINES + item::LINE_LEN * item::line_count(a) as usize;
-    assert_eq!(a[12..lower], b[12..lower]);
-    for offset in 1..=item::line_count(a) {
-        if let Some(range) = item::line(a, offset).item() {
-            assert_eq!(a[range.clone()], b[range]);
-        }
     }
 }
 
