@@ -14,6 +14,28 @@ impl<T: Read + Write + Send> Stream for T {}
 /// A session on PostgreSQL or on Millpond.
 pub struct Client {
     stream: Box<dyn Stream>,
+    transaction: Transaction,
+}
+
+/// What a session says about its transaction after each statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transaction {
+    /// There is none.
+    None,
+    /// One is open.
+    Open,
+    /// An error has ended one, and the session waits for ROLLBACK.
+    Failed,
+}
+
+impl Transaction {
+    fn of(body: &[u8]) -> Self {
+        match body {
+            b"T" => Transaction::Open,
+            b"E" => Transaction::Failed,
+            _ => Transaction::None,
+        }
+    }
 }
 
 /// A message of the server.
@@ -45,7 +67,7 @@ impl Client {
     }
 
     fn start(stream: Box<dyn Stream>, database: &str) -> io::Result<Self> {
-        let mut client = Client { stream };
+        let mut client = Client { stream, transaction: Transaction::None };
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         body.extend(b"user\0postgres\0database\0");
         body.extend(database.as_bytes());
@@ -61,6 +83,11 @@ impl Client {
                 _ => {}
             }
         }
+    }
+
+    /// The state of its transaction.
+    pub fn transaction(&self) -> Transaction {
+        self.transaction
     }
 
     /// Runs one statement. If it is a COPY FROM STDIN, `data` are its lines. An I/O error means
@@ -94,7 +121,10 @@ impl Client {
                     };
                 }
                 b'E' => answer = Answer::Refused(refusal(&message.body)),
-                b'Z' => return Ok(answer),
+                b'Z' => {
+                    self.transaction = Transaction::of(&message.body);
+                    return Ok(answer);
+                }
                 _ => {}
             }
         }

@@ -12,7 +12,7 @@ mod postgres;
 mod script;
 
 pub use answer::{Answer, Column, Refusal};
-pub use client::Client;
+pub use client::{Client, Transaction};
 pub use compare::{Verdict, compare};
 pub use postgres::Postgres;
-pub use script::{Statement, is_ordered, statements};
+pub use script::{Statement, is_ordered, statements, words};

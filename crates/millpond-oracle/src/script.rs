@@ -49,6 +49,28 @@ pub fn is_ordered(statement: &str) -> bool {
     false
 }
 
+/// The statement's words, without spaces and comments: names in lower case, quoted names without
+/// their quotes, literals with a single quote in front, and all else character by character.
+pub fn words(statement: &str) -> Vec<String> {
+    let (mut at, mut found) = (0, Vec::new());
+    while let Some(rest) = statement.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = token_length(rest);
+        let token = &rest[..length];
+        at += length;
+        if token.trim().is_empty() || token.starts_with("--") || token.starts_with("/*") {
+            continue;
+        }
+        found.push(match token.chars().next() {
+            Some('"') => token.trim_matches('"').to_owned(),
+            Some('e' | 'E') if token.ends_with('\'') => token[1..].to_owned(),
+            Some('$') if length > 1 => format!("'{token}'"),
+            Some('\'') => token.to_owned(),
+            _ => token.to_lowercase(),
+        });
+    }
+    found
+}
+
 struct Splitter<'a> {
     script: &'a str,
     at: usize,
@@ -131,20 +153,24 @@ impl Splitter<'_> {
         data
     }
 
-    /// `\set name part...`
+    /// `\set name part...`: the parts without anything between them.
     fn set(&mut self, command: &str) {
-        let mut words = command.split_whitespace();
-        if words.next() != Some("\\set") {
-            return;
+        let Some(rest) = command.strip_prefix("\\set").map(str::trim_start) else { return };
+        let (name, mut rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let mut value = String::new();
+        while let Some(token) = Some(rest).filter(|rest| !rest.is_empty()) {
+            let (token, behind) = token.split_at(token_length(token));
+            rest = behind;
+            match token.strip_prefix(':').and_then(|name| self.value(name)) {
+                Some(of_variable) => value.push_str(&of_variable),
+                None if token.starts_with('\'') => {
+                    let inner = token[1..].strip_suffix('\'').unwrap_or(&token[1..]);
+                    value.push_str(&inner.replace("''", "'"));
+                }
+                None => value.push_str(token.trim()),
+            }
         }
-        let Some(name) = words.next() else { return };
-        let parts: Vec<String> = words
-            .map(|word| match word.strip_prefix(':').and_then(|name| self.value(name)) {
-                Some(value) => value,
-                None => word.trim_matches('\'').to_owned(),
-            })
-            .collect();
-        self.variables.insert(name.to_owned(), parts.concat());
+        self.variables.insert(name.trim().to_owned(), value);
     }
 
     /// The value of `:name`, of `:'name'` as a literal, or of `:"name"` as a name.
@@ -234,7 +260,7 @@ fn block_comment(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_ordered, statements};
+    use super::{is_ordered, statements, words};
 
     fn texts(script: &str) -> Vec<String> {
         statements(script, &[("dir", "/a'b")]).into_iter().map(|s| s.text).collect()
@@ -261,6 +287,7 @@ mod tests {
     fn commands_and_variables_of_psql() {
         assert_eq!(texts("\\pset null x\nselect 1 \\gset\nselect 2;"), ["select 1", "select 2"]);
         assert_eq!(texts("\\set f :dir '/x'\nselect :'f', a::int;"), ["select '/a''b/x', a::int"]);
+        assert_eq!(texts("\\set q 'select ' :dir '''b'''\n:q;"), ["select /a'b'b'"]);
         assert_eq!(texts("select a[1:2], :unknown;"), ["select a[1:2], :unknown"]);
     }
 
@@ -270,6 +297,14 @@ mod tests {
         let found = statements(script, &[]);
         assert_eq!(found[0].data, "1\n;\n");
         assert_eq!(found.iter().map(|s| s.line).collect::<Vec<_>>(), [1, 7, 8]);
+    }
+
+    #[test]
+    fn words_of_a_statement() {
+        assert_eq!(
+            words("Select \"A b\", e'X' /* c */ FROM t::int -- d"),
+            ["select", "A b", ",", "'X'", "from", "t", "::", "int"]
+        );
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<(), Failed> {
             fs::read(&path).map_err(|error| Failed(format!("{}: {error}", path.display())))?;
         created(&mut admin, "logic", "template0").map_err(postgres_failed)?;
         let mut theirs = limited(&postgres, "logic")?;
-        let mut ours = Server::start(&options.millpond)?;
+        let mut ours = Server::start(&options.millpond, &[], None)?;
         let mut queries = 0;
         for record in records(&String::from_utf8_lossy(&text)) {
             if record.query {

@@ -2,13 +2,21 @@
 //! those that PostgreSQL runs, and that have the same result.
 //!
 //! PostgreSQL's files are not part of this repository. The directory is `src/test/regress` of its
-//! sources, at the branch point of version 15. Each file runs on new tables, those of its
-//! `test_setup.sql`. Later statements of a file may differ because an earlier one did.
+//! sources, at the branch point of version 15. Each file runs on the tables of its `test_setup.sql`,
+//! and with the settings with which `pg_regress` runs it.
+//!
+//! Statements that need what Millpond does not have yet do not count (`exclusions`). Tables that
+//! only PostgreSQL has made or changed are copied to Millpond (`pair`).
 
+mod exclusions;
 pub mod logic;
+mod objects;
+mod pair;
+mod relations;
 mod score;
 mod server;
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +25,10 @@ use clap::Args;
 use millpond_oracle::{Client, Postgres, Statement, is_ordered, statements};
 
 use crate::run::Failed;
+use exclusions::Exclusions;
+use objects::Objects;
+use pair::{Outcome, Pair};
+use relations::Given;
 use score::{Board, postgres_failed};
 use server::Server;
 
@@ -24,6 +36,26 @@ use server::Server;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What makes the tables of all files.
 const SETUP: &str = "test_setup";
+/// The core files: `--core` runs these.
+const CORE: &str = "boolean char name varchar text int2 int4 int8 float4 float8 numeric strings \
+    numerology date timestamp timestamptz horology expressions select select_distinct \
+    select_distinct_on select_implicit select_having subselect union case join aggregates \
+    transactions arrays update delete insert insert_conflict returning limit with window \
+    groupingsets copy copyselect copydml copy2 constraints select_into create_table \
+    create_table_like create_index btree_index prepare portals tsrf unicode comments errors \
+    truncate domain sequence alter_table temp create_view conversion rangefuncs";
+/// The settings of `pg_regress`, but for the time zone. That is PST8PDT, which newer time zone data
+/// has as another name of this, and older data as a zone of its own.
+const SETTINGS: [(&str, &str); 3] = [
+    ("timezone", "America/Los_Angeles"),
+    ("datestyle", "Postgres, MDY"),
+    ("intervalstyle", "postgres_verbose"),
+];
+/// Files that another file needs to have run.
+const NEEDED: [(&str, &[&str]); 2] = [
+    ("horology", &["date", "time", "timetz", "timestamp", "timestamptz", "interval"]),
+    ("aggregates", &["create_aggregate"]),
+];
 
 /// The options of `cargo xtask scoreboard`.
 #[derive(Args)]
@@ -32,6 +64,9 @@ pub struct Options {
     directory: PathBuf,
     /// Only these files of `sql/`, without `.sql`.
     files: Vec<String>,
+    /// The core files.
+    #[arg(long)]
+    core: bool,
     /// The server to judge.
     #[arg(long, default_value = "target/release/millpond")]
     millpond: PathBuf,
@@ -43,31 +78,21 @@ pub struct Options {
 /// Prints a line for each file and one for all, and writes the list of differing statements.
 pub fn run(options: &Options) -> Result<(), Failed> {
     let postgres = private_postgres()?;
-    let setup = script(&options.directory, SETUP)?;
     let mut admin = postgres.connect("postgres", PATIENCE).map_err(postgres_failed)?;
     admin.run("create database base", "").map_err(postgres_failed)?;
-    let mut base = postgres.connect("base", PATIENCE).map_err(postgres_failed)?;
-    for statement in &setup {
-        base.run(&statement.text, &statement.data).map_err(postgres_failed)?;
-    }
-    drop(base);
+    let exclusions = Exclusions::new();
+    let base = Base::new(options, &postgres, &exclusions)?;
     let mut board = Board::new();
     for name in names(options)? {
         let database = format!("r_{name}");
         created(&mut admin, &database, "base").map_err(postgres_failed)?;
-        let mut theirs = limited(&postgres, &database)?;
-        let mut ours = Server::start(&options.millpond)?;
-        for statement in &setup {
-            ours.run(&statement.text, &statement.data)?;
+        for (setting, value) in SETTINGS {
+            let set = format!("alter database \"{database}\" set {setting} = '{value}'");
+            admin.run(&set, "").map_err(postgres_failed)?;
         }
-        for statement in script(&options.directory, &name)? {
-            let ordered = is_ordered(&statement.text);
-            if !board.judge(&name, &statement, ordered, (&mut ours, &mut theirs))? {
-                break;
-            }
-        }
-        board.end_file(&name);
-        drop(theirs);
+        let mut pair = base.pair(options, &postgres, &database)?;
+        prepare(options, &postgres, &name, &mut pair)?;
+        file(options, &name, pair, &mut board)?;
         admin.run(&format!("drop database \"{database}\""), "").map_err(postgres_failed)?;
     }
     board.end(&options.list)
@@ -85,25 +110,109 @@ fn limited(postgres: &Postgres, database: &str) -> Result<Client, Failed> {
     Ok(client)
 }
 
+/// Runs the files that a file needs, on PostgreSQL only and each in a session of its own.
+fn prepare(
+    options: &Options,
+    postgres: &Postgres,
+    name: &str,
+    pair: &mut Pair<'_>,
+) -> Result<(), Failed> {
+    let needed = NEEDED.iter().filter(|(file, _)| *file == name).flat_map(|(_, needed)| *needed);
+    let database = format!("r_{name}");
+    for needed in needed {
+        for statement in script(&options.directory, needed)? {
+            pair.prepare(&statement).map_err(postgres_failed)?;
+        }
+        pair.replace_theirs(postgres.connect(&database, PATIENCE).map_err(postgres_failed)?);
+        pair.give_all().map_err(postgres_failed)?;
+    }
+    Ok(())
+}
+
+/// Runs a file.
+fn file(
+    options: &Options,
+    name: &str,
+    mut pair: Pair<'_>,
+    board: &mut Board,
+) -> Result<(), Failed> {
+    for statement in script(&options.directory, name)? {
+        let outcome = pair.run(&statement).map_err(postgres_failed)?;
+        board.count(name, &statement, is_ordered(&statement.text), &outcome);
+        if matches!(outcome, Outcome::Gone) {
+            break;
+        }
+    }
+    for why in &pair.not_given {
+        board.note(format!("{name}: not given: {why}\n"));
+    }
+    board.end_file(name);
+    Ok(())
+}
+
+/// The tables of the set-up.
+struct Base<'a> {
+    exclusions: &'a Exclusions,
+    objects: Objects,
+    given: HashMap<String, Given>,
+    data: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl<'a> Base<'a> {
+    /// Makes the tables in PostgreSQL's database `base`, and copies them to a server of Millpond.
+    fn new(
+        options: &Options,
+        postgres: &Postgres,
+        exclusions: &'a Exclusions,
+    ) -> Result<Self, Failed> {
+        let theirs = postgres.connect("base", PATIENCE).map_err(postgres_failed)?;
+        let mut pair =
+            Pair::new(theirs, Server::start(&options.millpond, &SETTINGS, None)?, exclusions);
+        for statement in script(&options.directory, SETUP)? {
+            pair.prepare(&statement).map_err(postgres_failed)?;
+        }
+        pair.give_all().map_err(postgres_failed)?;
+        let (ours, objects, given) = pair.parts();
+        let (data, directory) = ours.stop()?;
+        Ok(Base { exclusions, objects, given, data, _directory: directory })
+    }
+
+    /// Sessions on copies of both.
+    fn pair(
+        &self,
+        options: &Options,
+        postgres: &Postgres,
+        database: &str,
+    ) -> Result<Pair<'a>, Failed> {
+        let theirs = limited(postgres, database)?;
+        let ours = Server::start(&options.millpond, &SETTINGS, Some(&self.data))?;
+        let mut pair = Pair::new(theirs, ours, self.exclusions);
+        pair.start_with(self.objects.clone(), self.given.clone());
+        Ok(pair)
+    }
+}
+
 /// Makes a database of the tables in another. PostgreSQL first has to end the session that made
 /// them.
 fn created(admin: &mut Client, database: &str, template: &str) -> std::io::Result<()> {
-    for _ in 0..100 {
-        let answer =
-            admin.run(&format!("create database \"{database}\" template {template}"), "")?;
-        match answer.refusal() {
-            None => return Ok(()),
-            Some(refusal) if refusal.sqlstate == "55006" => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Some(refusal) => return Err(std::io::Error::other(refusal.message.clone())),
+    let create = format!("create database \"{database}\" template {template}");
+    let mut attempts = 0;
+    while let Some(refusal) = admin.run(&create, "")?.refusal() {
+        attempts += 1;
+        if refusal.sqlstate != "55006" || attempts > 100 {
+            return Err(std::io::Error::other(refusal.message.clone()));
         }
+        std::thread::sleep(Duration::from_millis(50));
     }
-    Err(std::io::Error::other("the template database stays in use"))
+    Ok(())
 }
 
 /// The files to run.
 fn names(options: &Options) -> Result<Vec<String>, Failed> {
+    if options.core {
+        return Ok(CORE.split_whitespace().map(str::to_owned).collect());
+    }
     if !options.files.is_empty() {
         return Ok(options.files.clone());
     }

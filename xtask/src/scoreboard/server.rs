@@ -1,13 +1,13 @@
 //! A Millpond server on a new directory, for one file of statements.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use millpond_oracle::{Answer, Client, Refusal};
+use millpond_oracle::{Answer, Client, Refusal, Transaction};
 
-use crate::run::Failed;
+use crate::run::{Failed, command};
 
 /// An answer that takes longer counts as none.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -17,17 +17,32 @@ pub struct Server {
     child: Child,
     client: Client,
     port: u16,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Server {
-    pub fn start(program: &Path) -> Result<Self, Failed> {
+    /// Starts one with these settings, on a copy of this data or on none.
+    pub fn start(
+        program: &Path,
+        settings: &[(&str, &str)],
+        data: Option<&Path>,
+    ) -> Result<Self, Failed> {
         let failed = |error| Failed(format!("{}: {error}", program.display()));
         let directory = tempfile::tempdir().map_err(failed)?;
+        if let Some(data) = data {
+            command("cp", &["-r", &data.to_string_lossy()])
+                .args(&[directory.path().join("data").to_string_lossy().into_owned()])
+                .run()?;
+        }
         let mut child = Command::new(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--set", "statement_timeout=10s"])
             .args(["--set", "shared_buffers=64MB", "--data"])
             .arg(directory.path().join("data"))
+            .args(
+                settings
+                    .iter()
+                    .flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]),
+            )
             .arg("--socket-dir")
             .arg(directory.path())
             .stdout(Stdio::piped())
@@ -40,7 +55,21 @@ impl Server {
             return Err(Failed(format!("{} tells no port", program.display())));
         };
         let client = Client::tcp(port, "postgres", PATIENCE).map_err(failed)?;
-        Ok(Server { child, client, port, _directory: directory })
+        Ok(Server { child, client, port, directory })
+    }
+
+    /// Stops the server, and tells where its data is. The data goes with the second value.
+    pub fn stop(mut self) -> Result<(PathBuf, tempfile::TempDir), Failed> {
+        command("kill", &[&self.child.id().to_string()]).run()?;
+        let _ = self.child.wait();
+        let empty = tempfile::tempdir().map_err(|error| Failed(error.to_string()))?;
+        let directory = std::mem::replace(&mut self.directory, empty);
+        Ok((directory.path().join("data"), directory))
+    }
+
+    /// The state of the session's transaction.
+    pub fn transaction(&self) -> Transaction {
+        self.client.transaction()
     }
 
     /// Runs a statement. If the session ends or doesn't answer, that is an answer of the code
