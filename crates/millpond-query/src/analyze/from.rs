@@ -169,7 +169,7 @@ impl Level<'_> {
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
         let own = self.add(slot, Visible::new(slot, alias.clone(), None, columns));
         let query = Box::new(query);
-        Ok((FromItem::Subquery { slot, query, lateral: is_lateral, alias }, own))
+        Ok((FromItem::Subquery { slot, query, alias }, own))
     }
 
     fn function(

@@ -112,6 +112,6 @@ impl Analyzer<'_> {
         let slot = self.item_slot(SlotKind::Computed(width), &alias, &query.columns)?;
         let exprs = (0..width).map(|place| Expr::Column(column(slot, place))).collect();
         let query = Box::new(query);
-        Ok((FromItem::Subquery { slot, query, lateral: false, alias }, exprs))
+        Ok((FromItem::Subquery { slot, query, alias }, exprs))
     }
 }

@@ -225,12 +225,8 @@ impl Analyzer<'_> {
             targets.push(binder.coerce(typed, *ty, Coercion::Implicit)?);
             columns.push(retyped(own, *ty));
         }
-        let from = vec![FromItem::Subquery {
-            slot,
-            query: Box::new(query),
-            lateral: false,
-            alias: "*SELECT*".to_owned(),
-        }];
+        let from =
+            vec![FromItem::Subquery { slot, query: Box::new(query), alias: "*SELECT*".to_owned() }];
         let select = Select {
             from,
             condition: None,

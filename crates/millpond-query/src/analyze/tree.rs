@@ -161,7 +161,6 @@ pub(crate) enum FromItem {
     Subquery {
         slot: Slot,
         query: Box<Query>,
-        lateral: bool,
         alias: String,
     },
     /// A query of WITH.

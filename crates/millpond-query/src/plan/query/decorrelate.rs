@@ -206,7 +206,7 @@ impl Joins<'_> {
         let on = outer.into_iter().enumerate().map(equal).collect();
         self.slots.extend([SlotKind::Computed(width), SlotKind::Computed(width)]);
         let alias = "subquery".to_owned();
-        let item = FromItem::Subquery { slot, query: Box::new(query), lateral: false, alias };
+        let item = FromItem::Subquery { slot, query: Box::new(query), alias };
         self.made.push((item, on));
         Ok(Some(value))
     }

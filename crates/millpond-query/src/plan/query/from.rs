@@ -103,11 +103,11 @@ impl Planning<'_> {
         let none = SlotSet::default();
         let item = match item {
             FromItem::Join(join) => return self.flatten_join(join, into, around),
-            FromItem::Subquery { slot, query, lateral, .. } => {
-                return self.flatten_query(*slot, query, *lateral, into, around);
+            FromItem::Subquery { slot, query, .. } => {
+                return self.flatten_query(*slot, query, into, around);
             }
             FromItem::Cte { slot, cte, .. } => match self.inlined(cte) {
-                Some(query) => return self.flatten_query(*slot, query, false, into, around),
+                Some(query) => return self.flatten_query(*slot, query, into, around),
                 None => item_of(Relation::Cte { slot: *slot, cte: cte.id }, *slot, none),
             },
             FromItem::Table { slot, table, alias } => {
@@ -135,14 +135,14 @@ impl Planning<'_> {
         &mut self,
         slot: Slot,
         query: &'q Query,
-        lateral: bool,
         into: &mut Problem<'q>,
         around: &Around,
     ) -> Result<()> {
         if let Some(select) = simple(query, around.nullable) {
             return self.pull_up(slot, select, into, around);
         }
-        let needs = if lateral { self.slots_of_query(query) } else { SlotSet::default() };
+        // A subquery that is not lateral may be in one that was, and that has become a part of this.
+        let needs = self.slots_of_query(query);
         into.items.push(item_of(Relation::Query { slot, query }, slot, needs));
         Ok(())
     }
@@ -270,6 +270,8 @@ fn simple(query: &Query, nullable: bool) -> Option<&Select> {
     if !query.order_by.is_empty() || select.from.is_empty() {
         return None;
     }
+    let mut own = SlotSet::default();
+    select.from.iter().for_each(|item| own.add(&slots_of_item(item)));
     let fits = |target: &Expr| {
         let (mut parts, mut has_query) = (0, false);
         target.walk(&mut |e| {
@@ -277,7 +279,9 @@ fn simple(query: &Query, nullable: bool) -> Option<&Select> {
             has_query |= matches!(e, Expr::Subquery(_));
         });
         let is_small = parts <= MAX_TARGET_PARTS && !has_query && !target.is_volatile();
-        matches!(target, Expr::Column(_)) || is_small && !nullable
+        // A column of an item beside the subquery does not become NULL with its rows.
+        let is_own = matches!(target, Expr::Column(column) if own.contains(slot_of(*column).0));
+        is_own || is_small && !nullable
     };
     select.targets.iter().all(fits).then_some(select)
 }

@@ -49,3 +49,8 @@ select generate_series(1, 2) + 10 as v order by v desc;
 select * from nosuch(1);
 select * from unnest(array[1, 2, null]) as u order by u;
 select a.id, u from a, unnest(array[a.x, a.y]) u where a.id < 4 order by 1, 2;
+-- A column of an item beside a lateral subquery stays NULL with the subquery's rows.
+select a.id, q.* from a left join lateral (select b.id, a.id as outside from b) q on a.y = q.id order by 1, 2;
+select a.id, q.outside from a left join lateral (select a.x as outside from b where b.id = a.y) q on true order by 1;
+-- A subquery inside a lateral one uses what is outside of both.
+select * from (values (0), (1)) v (id), lateral (select t1.id as i1, ss.id as i2 from a t1, lateral (select * from (select * from a t2 where t2.x = any (select t3.x from a t3 where t3.y = (select greatest(t1.y, t2.y)) and (select v.id = 0)) offset 0) ss2) ss where t1.x = ss.x) ss0 order by 1, 2, 3;
