@@ -63,11 +63,11 @@ fn constant_of(ty: DataType, constant: &ScalarValue) -> Option<Value> {
         (DataType::Int2, ScalarValue::Int16(Some(v))) => Value::Int2(*v),
         (DataType::Int4, ScalarValue::Int32(Some(v))) => Value::Int4(*v),
         (DataType::Int8, ScalarValue::Int64(Some(v))) => Value::Int8(*v),
-        (DataType::Text | DataType::Varchar(_), ScalarValue::Utf8(Some(v))) => {
+        (DataType::Text | DataType::Varchar(_) | DataType::Name, ScalarValue::Utf8(Some(v))) => {
             Value::Text(v.clone())
         }
         (DataType::Date, ScalarValue::Date32(Some(v))) => Value::Date(v.checked_sub(EPOCH_DAYS)?),
-        (DataType::Timestamp, ScalarValue::TimestampMicrosecond(Some(v), None)) => {
+        (DataType::Timestamp(_), ScalarValue::TimestampMicrosecond(Some(v), None)) => {
             Value::Timestamp(v.checked_sub(EPOCH_US)?)
         }
         _ => return None,

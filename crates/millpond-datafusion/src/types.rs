@@ -42,11 +42,13 @@ pub fn arrow_type(ty: DataType) -> ArrowType {
         DataType::Float4 => ArrowType::Float32,
         DataType::Float8 => ArrowType::Float64,
         DataType::Numeric { precision_scale } => decimal_type(precision_scale),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => ArrowType::Utf8,
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
+            ArrowType::Utf8
+        }
         DataType::Bytea => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
-        DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
-        DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Timestamp(_) => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamptz(_) => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         // Their text: values of such types are not computed here, see `params`.
         DataType::Other { .. } => ArrowType::Utf8,
     }
@@ -95,8 +97,8 @@ pub fn sql_type(arrow: &ArrowType) -> Option<DataType> {
         }
         ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytea,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
-        ArrowType::Timestamp(_, None) => DataType::Timestamp,
-        ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz,
+        ArrowType::Timestamp(_, None) => DataType::Timestamp(_),
+        ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz(_),
         ArrowType::Dictionary(_, values) => return sql_type(values),
         _ => return None,
     })

@@ -180,8 +180,8 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
             out.extend_from_slice(&((v as u32) ^ 1 << 31).to_be_bytes());
         }
         (DataType::Int8 | DataType::Oid, Datum::Int8(v))
-        | (DataType::Timestamp, Datum::Timestamp(v))
-        | (DataType::Timestamptz, Datum::Timestamptz(v)) => {
+        | (DataType::Timestamp(_), Datum::Timestamp(v))
+        | (DataType::Timestamptz(_), Datum::Timestamptz(v)) => {
             out.extend_from_slice(&((v as u64) ^ 1 << 63).to_be_bytes());
         }
         (DataType::Float4, Datum::Float4(v)) => {
@@ -195,7 +195,7 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
             out.extend_from_slice(&ordered.to_be_bytes());
         }
         (DataType::Numeric { .. }, Datum::Numeric(v)) => numeric::encode_key(v, out),
-        (DataType::Text | DataType::Varchar(_), Datum::Text(v)) => {
+        (DataType::Text | DataType::Varchar(_) | DataType::Name, Datum::Text(v)) => {
             encode_string(v.as_bytes(), out);
         }
         (DataType::Char(_), Datum::Text(v)) => {
@@ -255,8 +255,8 @@ pub(super) fn encode_any(value: &Datum<'_>, out: &mut Vec<u8>) -> Option<()> {
         Datum::Text(_) => DataType::Text,
         Datum::Bytea(_) => DataType::Bytea,
         Datum::Date(_) => DataType::Date,
-        Datum::Timestamp(_) => DataType::Timestamp,
-        Datum::Timestamptz(_) => DataType::Timestamptz,
+        Datum::Timestamp(_) => DataType::Timestamp(None),
+        Datum::Timestamptz(_) => DataType::Timestamptz(None),
         Datum::Other(oid, _) => DataType::Other { oid: *oid, typmod: -1 },
     };
     encode_value(value, ty, out)

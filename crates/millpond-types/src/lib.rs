@@ -69,14 +69,16 @@ pub enum DataType {
     /// `character(n)`: stored without its trailing spaces, which do not count in comparisons. They
     /// are added again when the value is printed.
     Char(u32),
+    /// `name`: at most 63 bytes of text. What is longer is cut.
+    Name,
     /// `bytea`
     Bytea,
     /// `date`: days since 2000-01-01
     Date,
     /// `timestamp without time zone`: microseconds since 2000-01-01
-    Timestamp,
+    Timestamp(Option<u8>),
     /// `timestamp with time zone`: microseconds since 2000-01-01 UTC
-    Timestamptz,
+    Timestamptz(Option<u8>),
     /// A type that is no column's: see [`other`].
     Other {
         /// PostgreSQL's `pg_type.oid`.
@@ -92,6 +94,7 @@ impl DataType {
         match self {
             Self::Bool => 16,
             Self::Bytea => 17,
+            Self::Name => 19,
             Self::Int8 => 20,
             Self::Oid => 26,
             Self::Int2 => 21,
@@ -102,8 +105,8 @@ impl DataType {
             Self::Char(_) => 1042,
             Self::Varchar(_) => 1043,
             Self::Date => 1082,
-            Self::Timestamp => 1114,
-            Self::Timestamptz => 1184,
+            Self::Timestamp(_) => 1114,
+            Self::Timestamptz(_) => 1184,
             Self::Numeric { .. } => 1700,
             Self::Other { oid, .. } => oid,
         }
@@ -115,10 +118,11 @@ impl DataType {
             Self::Bool => 1,
             Self::Int2 => 2,
             Self::Int4 | Self::Float4 | Self::Date | Self::Oid => 4,
-            Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz => 8,
+            Self::Int8 | Self::Float8 | Self::Timestamp(_) | Self::Timestamptz(_) => 8,
             Self::Numeric { .. } | Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => {
                 -1
             }
+            Self::Name => 64,
             Self::Other { oid, .. } => other::find(oid).map_or(-1, |ty| ty.typlen),
         }
     }
@@ -130,6 +134,7 @@ impl DataType {
             Self::Numeric { precision_scale: Some((precision, scale)) } => {
                 (((precision as i32) << 16) | (scale as i32 & 0x7ff)) + 4
             }
+            Self::Timestamp(Some(digits)) | Self::Timestamptz(Some(digits)) => digits as i32,
             // Below -1 are numbers of record types, which mean something within a statement only.
             Self::Other { typmod: ..-1, .. } => -1,
             Self::Other { typmod, .. } => typmod,
@@ -142,6 +147,7 @@ impl DataType {
         match self {
             Self::Bool => "bool",
             Self::Bytea => "bytea",
+            Self::Name => "name",
             Self::Int8 => "int8",
             Self::Oid => "oid",
             Self::Int2 => "int2",
@@ -152,8 +158,8 @@ impl DataType {
             Self::Char(_) => "bpchar",
             Self::Varchar(_) => "varchar",
             Self::Date => "date",
-            Self::Timestamp => "timestamp",
-            Self::Timestamptz => "timestamptz",
+            Self::Timestamp(_) => "timestamp",
+            Self::Timestamptz(_) => "timestamptz",
             Self::Numeric { .. } => "numeric",
             Self::Other { oid, .. } => other::find(oid).map_or("unknown", |ty| ty.name),
         }
@@ -162,9 +168,11 @@ impl DataType {
     /// The type with this PostgreSQL number and modifier; `None` if Millpond has no such type.
     pub fn from_oid(oid: u32, typmod: i32) -> Option<Self> {
         let length = typmod.checked_sub(4).and_then(|length| u32::try_from(length).ok());
+        let digits = u8::try_from(typmod).ok();
         Some(match oid {
             16 => Self::Bool,
             17 => Self::Bytea,
+            19 => Self::Name,
             20 => Self::Int8,
             21 => Self::Int2,
             23 => Self::Int4,
@@ -175,8 +183,8 @@ impl DataType {
             1042 => Self::Char(length.unwrap_or(1)),
             1043 => Self::Varchar(length),
             1082 => Self::Date,
-            1114 => Self::Timestamp,
-            1184 => Self::Timestamptz,
+            1114 => Self::Timestamp(digits),
+            1184 => Self::Timestamptz(digits),
             1700 => Self::Numeric {
                 precision_scale: length.map(|packed| {
                     // The scale is an 11-bit signed number.
@@ -193,6 +201,8 @@ impl DataType {
         match self {
             Self::Numeric { .. } => Self::Numeric { precision_scale: None },
             Self::Varchar(_) => Self::Varchar(None),
+            Self::Timestamp(_) => Self::Timestamp(None),
+            Self::Timestamptz(_) => Self::Timestamptz(None),
             Self::Other { oid, .. } => Self::Other { oid, typmod: -1 },
             other => other,
         }
@@ -204,6 +214,8 @@ impl DataType {
         match self {
             // As a bigint.
             Self::Oid => Some(8),
+            // As text.
+            Self::Name => None,
             _ => usize::try_from(self.typlen()).ok(),
         }
     }
@@ -234,7 +246,7 @@ impl DataType {
 
     /// Whether values are character strings.
     pub const fn is_string(self) -> bool {
-        matches!(self, Self::Text | Self::Varchar(_) | Self::Char(_))
+        matches!(self, Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Name)
     }
 }
 
@@ -255,10 +267,13 @@ impl std::fmt::Display for DataType {
             Self::Varchar(None) => f.write_str("character varying"),
             Self::Varchar(Some(n)) => write!(f, "character varying({n})"),
             Self::Char(n) => write!(f, "character({n})"),
+            Self::Name => f.write_str("name"),
             Self::Bytea => f.write_str("bytea"),
             Self::Date => f.write_str("date"),
-            Self::Timestamp => f.write_str("timestamp without time zone"),
-            Self::Timestamptz => f.write_str("timestamp with time zone"),
+            Self::Timestamp(None) => f.write_str("timestamp without time zone"),
+            Self::Timestamp(Some(digits)) => write!(f, "timestamp({digits}) without time zone"),
+            Self::Timestamptz(None) => f.write_str("timestamp with time zone"),
+            Self::Timestamptz(Some(digits)) => write!(f, "timestamp({digits}) with time zone"),
             Self::Other { oid, typmod } => match other::find(*oid) {
                 Some(ty) => other::write_name(ty, *typmod, f),
                 None => write!(f, "type {oid}"),

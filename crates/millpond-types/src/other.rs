@@ -136,13 +136,14 @@ static SCALARS: [OtherType; 13] = [
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 28] = arrays! {
+static ARRAYS: [OtherType; 29] = arrays! {
     1000 "_bool" "boolean" of 16;
     2287 "_record" "record" of 2249;
     1001 "_bytea" "bytea" of 17;
     1016 "_int8" "bigint" of 20;
     1005 "_int2" "smallint" of 21;
     1007 "_int4" "integer" of 23;
+    1003 "_name" "name" of 19;
     1009 "_text" "text" of 25;
     1028 "_oid" "oid" of 26;
     1021 "_float4" "real" of 700;
@@ -337,10 +338,12 @@ impl<'a> Datum<'a> {
             DataType::Float4 => Datum::Float4(f32::from_le_bytes(bytes.try_into().ok()?)),
             DataType::Float8 => Datum::Float8(f64::from_le_bytes(bytes.try_into().ok()?)),
             DataType::Date => Datum::Date(i32::from_le_bytes(bytes.try_into().ok()?)),
-            DataType::Timestamp => Datum::Timestamp(i64::from_le_bytes(bytes.try_into().ok()?)),
-            DataType::Timestamptz => Datum::Timestamptz(i64::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Timestamp(_) => Datum::Timestamp(i64::from_le_bytes(bytes.try_into().ok()?)),
+            DataType::Timestamptz(_) => {
+                Datum::Timestamptz(i64::from_le_bytes(bytes.try_into().ok()?))
+            }
             DataType::Numeric { .. } => Datum::Numeric(NumericRef::from_bytes(bytes)?),
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
                 Datum::Text(std::str::from_utf8(bytes).ok()?)
             }
             DataType::Bytea => Datum::Bytea(bytes),

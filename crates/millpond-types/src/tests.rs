@@ -20,8 +20,8 @@ fn data_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Char(8)),
         Just(DataType::Bytea),
         Just(DataType::Date),
-        Just(DataType::Timestamp),
-        Just(DataType::Timestamptz),
+        Just(DataType::Timestamp(None)),
+        Just(DataType::Timestamptz(None)),
     ]
 }
 
@@ -61,7 +61,9 @@ fn value(ty: DataType) -> BoxedStrategy<Value> {
         DataType::Float8 => float().prop_map(Value::Float8).boxed(),
         DataType::Numeric { .. } => number().prop_map(Value::Numeric).boxed(),
         DataType::Text => "[a-c\u{0}é]{0,5}".prop_map(Value::Text).boxed(),
-        DataType::Varchar(_) => "[a-c]{0,3}|.{0,200}".prop_map(Value::Text).boxed(),
+        DataType::Varchar(_) | DataType::Name => {
+            "[a-c]{0,3}|.{0,200}".prop_map(Value::Text).boxed()
+        }
         DataType::Char(_) => "[a-c\t ]{0,3}"
             .prop_map(|text| Value::Text(text.trim_end_matches(' ').to_owned()))
             .boxed(),
@@ -72,8 +74,8 @@ fn value(ty: DataType) -> BoxedStrategy<Value> {
         .prop_map(Value::Bytea)
         .boxed(),
         DataType::Date => any::<i32>().prop_map(Value::Date).boxed(),
-        DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
-        DataType::Timestamptz => any::<i64>().prop_map(Value::Timestamptz).boxed(),
+        DataType::Timestamp(_) => any::<i64>().prop_map(Value::Timestamp).boxed(),
+        DataType::Timestamptz(_) => any::<i64>().prop_map(Value::Timestamptz).boxed(),
         // No column has them; `types::other` tests them.
         DataType::Oid => any::<u32>().prop_map(|oid| Value::Int8(oid.into())).boxed(),
         DataType::Other { .. } => Just(Value::Null).boxed(),
@@ -212,7 +214,7 @@ fn postgres_numbers_round_trip() {
         DataType::Varchar(None),
         DataType::Varchar(Some(40)),
         DataType::Char(84),
-        DataType::Timestamptz,
+        DataType::Timestamptz(None),
     ] {
         assert_eq!(DataType::from_oid(ty.oid(), ty.typmod()), Some(ty));
     }

@@ -324,14 +324,14 @@ fn encode_value(
             out.extend_from_slice(&v.to_le_bytes());
         }
         (DataType::Int8, Datum::Int8(v))
-        | (DataType::Timestamp, Datum::Timestamp(v))
-        | (DataType::Timestamptz, Datum::Timestamptz(v)) => {
+        | (DataType::Timestamp(_), Datum::Timestamp(v))
+        | (DataType::Timestamptz(_), Datum::Timestamptz(v)) => {
             out.extend_from_slice(&v.to_le_bytes());
         }
         (DataType::Float4, Datum::Float4(v)) => out.extend_from_slice(&v.to_le_bytes()),
         (DataType::Float8, Datum::Float8(v)) => out.extend_from_slice(&v.to_le_bytes()),
         (DataType::Numeric { .. }, Datum::Numeric(v)) => encode_bytes(column, v.bytes(), out)?,
-        (DataType::Text | DataType::Varchar(_), Datum::Text(v)) => {
+        (DataType::Text | DataType::Varchar(_) | DataType::Name, Datum::Text(v)) => {
             encode_bytes(column, v.as_bytes(), out)?;
         }
         (DataType::Char(_), Datum::Text(v)) => {
@@ -394,14 +394,17 @@ fn read_value(tuple: &[u8], offset: usize, ty: DataType) -> Option<(Datum<'_>, u
         DataType::Int8 | DataType::Oid => {
             (Datum::Int8(i64::from_le_bytes(*rest.first_chunk()?)), 8)
         }
-        DataType::Timestamp => (Datum::Timestamp(i64::from_le_bytes(*rest.first_chunk()?)), 8),
-        DataType::Timestamptz => (Datum::Timestamptz(i64::from_le_bytes(*rest.first_chunk()?)), 8),
+        DataType::Timestamp(_) => (Datum::Timestamp(i64::from_le_bytes(*rest.first_chunk()?)), 8),
+        DataType::Timestamptz(_) => {
+            (Datum::Timestamptz(i64::from_le_bytes(*rest.first_chunk()?)), 8)
+        }
         DataType::Float4 => (Datum::Float4(f32::from_le_bytes(*rest.first_chunk()?)), 4),
         DataType::Float8 => (Datum::Float8(f64::from_le_bytes(*rest.first_chunk()?)), 8),
         DataType::Numeric { .. }
         | DataType::Text
         | DataType::Varchar(_)
         | DataType::Char(_)
+        | DataType::Name
         | DataType::Bytea => {
             let (start, end) = variable_bounds(tuple, offset)?;
             let bytes = tuple.get(start..end)?;

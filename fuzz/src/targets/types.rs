@@ -62,13 +62,14 @@ const TYPES: &[DataType] = &[
     DataType::Numeric { precision_scale: Some((5, -3)) },
     DataType::Numeric { precision_scale: Some((1000, 1000)) },
     DataType::Text,
+    DataType::Name,
     DataType::Varchar(None),
     DataType::Varchar(Some(5)),
     DataType::Char(4),
     DataType::Bytea,
     DataType::Date,
-    DataType::Timestamp,
-    DataType::Timestamptz,
+    DataType::Timestamp(None),
+    DataType::Timestamptz(None),
 ];
 
 fn options(input: &mut Bytes<'_>) -> FormatOptions {
@@ -338,8 +339,12 @@ fn sample(ty: DataType, null: bool) -> Value {
     let text = match ty {
         _ if null => return Value::Null,
         DataType::Bool => "true",
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => "abc",
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz => "1999-01-08",
+        DataType::Text
+        | DataType::Varchar(_)
+        | DataType::Char(_)
+        | DataType::Name
+        | DataType::Bytea => "abc",
+        DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => "1999-01-08",
         _ => "12",
     };
     text::parse(ty, text, &FormatOptions::default()).unwrap_or_default()

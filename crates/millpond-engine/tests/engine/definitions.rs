@@ -201,7 +201,7 @@ fn every_type_can_be_a_key() {
         DataType::Char(5),
         DataType::Bytea,
         DataType::Date,
-        DataType::Timestamptz,
+        DataType::Timestamptz(None),
     ];
     let columns = types.iter().enumerate().map(|(i, ty)| ColumnDef::new(format!("c{i}"), *ty));
     let all = Vec::from_iter(0..types.len());

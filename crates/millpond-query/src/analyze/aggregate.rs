@@ -449,7 +449,7 @@ fn one_argument(
         F::Min | F::Max => match own {
             DataType::Bool | DataType::Bytea => return Ok(None),
             own if matches!(category(own), Category::Alone(_)) => return Ok(None),
-            DataType::Varchar(_) => (DataType::Text, DataType::Text),
+            DataType::Varchar(_) | DataType::Name => (DataType::Text, DataType::Text),
             own => (own, own),
         },
         F::BitAnd | F::BitOr | F::BitXor if is_int(own) && own != DataType::Oid => (own, own),

@@ -383,7 +383,7 @@ fn distance_type(key: DataType, offset: Ty) -> Result<DataType> {
         key if is_int(key) => DataType::Int8,
         DataType::Float4 | DataType::Float8 => DataType::Float8,
         DataType::Numeric { .. } => key,
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz => INTERVAL_TYPE,
+        DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => INTERVAL_TYPE,
         DataType::Other { oid: TIME | TIMETZ | INTERVAL, .. } => INTERVAL_TYPE,
         _ => return Err(refused(format!("{LEAD} {shown}"))),
     };

@@ -5,7 +5,10 @@ use super::types::NUMERIC;
 use super::{Val, other_casts};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::USECS_PER_DAY;
-use crate::types::{FormatOptions, coerce_numeric, coerce_text, in_timestamp_range, text};
+
+use crate::types::{
+    FormatOptions, coerce_numeric, coerce_text, fit_timestamp, in_timestamp_range, text,
+};
 use crate::{DataType, Datum, Numeric, Value};
 
 #[cold]
@@ -33,8 +36,8 @@ pub fn type_of(datum: &Datum<'_>) -> Option<DataType> {
         Datum::Text(_) => DataType::Text,
         Datum::Bytea(_) => DataType::Bytea,
         Datum::Date(_) => DataType::Date,
-        Datum::Timestamp(_) => DataType::Timestamp,
-        Datum::Timestamptz(_) => DataType::Timestamptz,
+        Datum::Timestamp(_) => DataType::Timestamp(None),
+        Datum::Timestamptz(_) => DataType::Timestamptz(None),
         Datum::Other(oid, _) => DataType::Other { oid: *oid, typmod: -1 },
     })
 }
@@ -42,7 +45,9 @@ pub fn type_of(datum: &Datum<'_>) -> Option<DataType> {
 /// Whether the value is of the type already (but for its modifier).
 fn is_of(datum: &Datum<'_>, ty: DataType) -> bool {
     match ty {
-        DataType::Varchar(_) | DataType::Char(_) => matches!(datum, Datum::Text(_)),
+        DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
+            matches!(datum, Datum::Text(_))
+        }
         _ => type_of(datum).is_some_and(|found| found == ty.base()),
     }
 }
@@ -61,10 +66,10 @@ pub fn cast<'a>(
     }
     if is_of(&datum, ty) {
         return match (value, ty) {
-            (Val::Borrowed(Datum::Text(text)), DataType::Varchar(_) | DataType::Char(_)) => {
+            (Val::Borrowed(Datum::Text(text)), ty) => {
                 Ok(Val::Borrowed(Datum::Text(coerce_text(ty, text, explicit)?)))
             }
-            (Val::Owned(Value::Text(text)), DataType::Varchar(_) | DataType::Char(_)) => {
+            (Val::Owned(Value::Text(text)), ty) if ty != DataType::Text => {
                 let fitting = coerce_text(ty, &text, explicit)?;
                 Ok(Value::Text(fitting.to_owned()).into())
             }
@@ -72,9 +77,12 @@ pub fn cast<'a>(
                 Datum::Numeric(number) => Ok(Value::Numeric(coerce_numeric(ty, number)?).into()),
                 _ => Ok(value),
             },
-            (value, DataType::Other { typmod: 0.., .. }) => {
-                convert(&value.datum(), ty, explicit, options).map(Val::Owned)
-            }
+            (
+                value,
+                DataType::Other { typmod: 0.., .. }
+                | DataType::Timestamp(Some(_))
+                | DataType::Timestamptz(Some(_)),
+            ) => convert(&value.datum(), ty, explicit, options).map(Val::Owned),
             (value, _) => Ok(value),
         };
     }
@@ -96,7 +104,7 @@ fn convert(
             .ok_or_else(|| impossible(datum, ty));
     }
     Ok(match ty {
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
             let output = text_of(datum, options);
             check_length(output.len())?;
             Value::Text(coerce_text(ty, &output, explicit)?.to_owned())
@@ -138,14 +146,20 @@ fn convert(
             Datum::Timestamptz(t) => Value::Date(day_of(options.zone.local(t), ty)?),
             _ => return Err(impossible(datum, ty)),
         },
-        DataType::Timestamp => Value::Timestamp(match *datum {
-            Datum::Timestamptz(t) => checked(options.zone.local(t))?,
-            _ => to_micros(datum, ty)?,
-        }),
-        DataType::Timestamptz => Value::Timestamptz(match *datum {
-            Datum::Timestamptz(t) => t,
-            _ => checked(options.zone.utc(to_micros(datum, ty)?))?,
-        }),
+        DataType::Timestamp(digits) => Value::Timestamp(fit_timestamp(
+            digits,
+            match *datum {
+                Datum::Timestamptz(t) => checked(options.zone.local(t))?,
+                _ => to_micros(datum, ty)?,
+            },
+        )?),
+        DataType::Timestamptz(digits) => Value::Timestamptz(fit_timestamp(
+            digits,
+            match *datum {
+                Datum::Timestamptz(t) => t,
+                _ => checked(options.zone.utc(to_micros(datum, ty)?))?,
+            },
+        )?),
         DataType::Bytea | DataType::Other { .. } => return Err(impossible(datum, ty)),
     })
 }
@@ -174,9 +188,9 @@ pub(crate) fn asks_session(datum: &Datum<'_>, ty: DataType) -> bool {
         use Datum::{Bytea, Date, Float4, Float8, Timestamp};
         ty.is_string() && matches!(datum, Date(_) | Timestamp(_) | Float4(_) | Float8(_) | Bytea(_))
     };
-    let is_day = matches!(ty, DataType::Date | DataType::Timestamp);
+    let is_day = matches!(ty, DataType::Date | DataType::Timestamp(_));
     !same
-        && (ty == DataType::Timestamptz
+        && (matches!(ty, DataType::Timestamptz(_))
             || is_day && matches!(datum, Datum::Text(_))
             || matches!(datum, Datum::Timestamptz(_) | Datum::Other(..))
             || !ty.is_storable()

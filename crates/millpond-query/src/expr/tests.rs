@@ -195,7 +195,7 @@ fn types_are_postgresqls() {
         ("1.5 + 1::float8", DataType::Float8),
         ("1 = 1", DataType::Bool),
         ("null", DataType::Text),
-        ("now()", DataType::Timestamptz),
+        ("now()", DataType::Timestamptz(None)),
         ("coalesce(1, 2.5)", types::NUMERIC),
     ] {
         assert_eq!(try_eval(sql).unwrap().1, expected, "{sql}");

@@ -38,9 +38,11 @@ pub(crate) fn category(ty: DataType) -> Category {
         | DataType::Float4
         | DataType::Float8
         | DataType::Numeric { .. } => Category::Number,
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Category::String,
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
+            Category::String
+        }
         DataType::Bytea => Category::Bytes,
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz => Category::Time,
+        DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => Category::Time,
         DataType::Other { oid: TIME | TIMETZ, .. } => Category::Time,
         DataType::Other { oid: INTERVAL, .. } => Category::Interval,
         ty if ty.names_objects() => Category::Number,
@@ -55,7 +57,11 @@ pub(crate) fn category(ty: DataType) -> Category {
 pub(crate) fn is_preferred(ty: DataType) -> bool {
     matches!(
         ty,
-        DataType::Bool | DataType::Float8 | DataType::Oid | DataType::Text | DataType::Timestamptz
+        DataType::Bool
+            | DataType::Float8
+            | DataType::Oid
+            | DataType::Text
+            | DataType::Timestamptz(_)
     )
 }
 
@@ -128,8 +134,10 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
         },
         Category::Time => match (a, b) {
             _ if a == b => a,
-            (DataType::Timestamptz, _) | (_, DataType::Timestamptz) => DataType::Timestamptz,
-            _ => DataType::Timestamp,
+            (DataType::Timestamptz(_), _) | (_, DataType::Timestamptz(_)) => {
+                DataType::Timestamptz(None)
+            }
+            _ => DataType::Timestamp(None),
         },
     })
 }
@@ -152,8 +160,12 @@ pub(crate) fn unify(types: impl IntoIterator<Item = Ty>) -> Result<Ty, (DataType
                 c if c != category(ty) => return Err((before, ty)),
                 // Text converts into varchar by itself, so the first of them stays.
                 Category::String => match before.base() {
-                    DataType::Varchar(_) => DataType::Varchar(None),
                     base if base == ty.base() => base,
+                    DataType::Name => DataType::Name,
+                    DataType::Text => DataType::Text,
+                    // They convert into names by themselves, and names not into them.
+                    _ if ty == DataType::Name => DataType::Name,
+                    DataType::Varchar(_) => DataType::Varchar(None),
                     _ => DataType::Text,
                 },
                 Category::Number if before.base() == ty.base() => ty.base(),
@@ -188,8 +200,8 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
         (Category::Time, Category::Time) => {
             matches!(
                 (from, to),
-                (DataType::Date, DataType::Timestamp | DataType::Timestamptz)
-                    | (DataType::Timestamp, DataType::Timestamptz)
+                (DataType::Date, DataType::Timestamp(_) | DataType::Timestamptz(_))
+                    | (DataType::Timestamp(_), DataType::Timestamptz(_))
             ) || (from.oid(), to.oid()) == (TIME, TIMETZ)
         }
         (Category::Time, Category::Interval) => from.oid() == TIME,
@@ -216,7 +228,8 @@ pub(crate) fn is_assignable(from: DataType, to: DataType) -> bool {
         (Category::Time, Category::Time) => match (is_clock(from), is_clock(to)) {
             // Of a date alone there is no time of day, and a time has no day.
             (false, true) => {
-                from != DataType::Date && (from == DataType::Timestamptz || to.oid() == TIME)
+                from != DataType::Date
+                    && (matches!(from, DataType::Timestamptz(_)) || to.oid() == TIME)
             }
             (true, false) => false,
             _ => true,
@@ -247,6 +260,8 @@ pub(crate) fn has_modifier(ty: DataType) -> bool {
         DataType::Varchar(Some(_))
             | DataType::Char(_)
             | DataType::Numeric { precision_scale: Some(_) }
+            | DataType::Timestamp(Some(_))
+            | DataType::Timestamptz(Some(_))
             | DataType::Other { typmod: 0.., .. }
     )
 }

@@ -32,8 +32,8 @@ fn element_type(ty: &TypeName) -> Result<DataType> {
         ("bpchar", [n]) => DataType::Char(length(*n, "char")?),
         ("time", [digits]) => other(TIME, precision(*digits)),
         ("timetz", [digits]) => other(TIMETZ, precision(*digits)),
-        ("timestamp", [_]) => DataType::Timestamp,
-        ("timestamptz", [_]) => DataType::Timestamptz,
+        ("timestamp", [digits]) => DataType::Timestamp(Some(precision(*digits) as u8)),
+        ("timestamptz", [digits]) => DataType::Timestamptz(Some(precision(*digits) as u8)),
         ("interval", [fields]) => other(INTERVAL, fields << 16 | 0xffff),
         ("interval", [fields, digits]) => other(INTERVAL, fields << 16 | precision(*digits)),
         (name, []) => plain(name)?,
@@ -45,15 +45,6 @@ fn element_type(ty: &TypeName) -> Result<DataType> {
             ));
         }
     })
-}
-
-/// How many digits after the second's point a time stamp of this type has, if it says so. The type
-/// itself does not have them: see `docs/sql-support.md`.
-pub fn timestamp_precision(ty: &TypeName) -> Option<i32> {
-    match modifiers(ty).ok()?.as_slice() {
-        [digits] => Some(precision(*digits)),
-        _ => None,
-    }
 }
 
 /// A type without modifiers.
@@ -68,8 +59,8 @@ fn plain(name: &str) -> Result<DataType> {
         "text" => DataType::Text,
         "bytea" => DataType::Bytea,
         "date" => DataType::Date,
-        "timestamp" => DataType::Timestamp,
-        "timestamptz" => DataType::Timestamptz,
+        "timestamp" => DataType::Timestamp(None),
+        "timestamptz" => DataType::Timestamptz(None),
         "time" => other(TIME, -1),
         "timetz" => other(TIMETZ, -1),
         "interval" => other(INTERVAL, -1),
@@ -77,7 +68,7 @@ fn plain(name: &str) -> Result<DataType> {
         "json" => other(JSON, -1),
         "jsonb" => other(JSONB, -1),
         "oid" => DataType::Oid,
-        "name" => DataType::Varchar(Some(63)),
+        "name" => DataType::Name,
         name => match types().find(|ty| ty.name == name && ty.element.is_some()) {
             Some(found) => other(found.oid, -1),
             None => return Err(unknown_type(name)),

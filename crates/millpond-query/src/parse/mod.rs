@@ -17,7 +17,7 @@ use millpond_syntax::{LiftedLiteral, SyntaxError, Tokens, tree::Statement as Tre
 
 pub use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 pub use data_type::is_bytewise;
-pub use data_type::{check_collation, data_type, timestamp_precision};
+pub use data_type::{check_collation, data_type};
 pub use name::Name;
 pub use option::text as option_text;
 pub use source::Source;

@@ -127,8 +127,9 @@ fn operator_class(ty: DataType) -> i64 {
         DataType::Oid => 1981,
         DataType::Numeric { .. } => 3125,
         DataType::Text | DataType::Varchar(_) => 3126,
-        DataType::Timestamptz => 3127,
-        DataType::Timestamp => 3128,
+        DataType::Name => 10028,
+        DataType::Timestamptz(_) => 3127,
+        DataType::Timestamp(_) => 3128,
         DataType::Other { .. } => 0,
     }
 }

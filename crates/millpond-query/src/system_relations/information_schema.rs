@@ -165,7 +165,7 @@ fn modifiers(ty: DataType) -> (Option<u32>, Option<i32>, Option<i32>, Option<i32
             (None, Some(precision.into()), Some(scale.into()), None)
         }
         DataType::Date => (None, None, None, Some(0)),
-        DataType::Timestamp | DataType::Timestamptz => (None, None, None, Some(6)),
+        DataType::Timestamp(_) | DataType::Timestamptz(_) => (None, None, None, Some(6)),
         _ => (None, None, None, None),
     }
 }

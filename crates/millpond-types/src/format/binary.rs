@@ -3,7 +3,7 @@
 use crate::numeric::{Decimal, MAX_SCALE, Parts};
 use crate::{DATE_INFINITY, DATE_NEG_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY};
 
-use super::length::missing_spaces;
+use super::length::{fit_timestamp, missing_spaces};
 use super::{coerce_text, in_date_range, in_timestamp_range, other, text};
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
@@ -76,17 +76,19 @@ pub fn decode(ty: DataType, bytes: &[u8]) -> Result<Value> {
         DataType::Date => {
             Value::Date(check_date(i32::from_be_bytes(array(bytes).ok_or_else(fixed)?))?)
         }
-        DataType::Timestamp => {
-            Value::Timestamp(check_timestamp(i64::from_be_bytes(array(bytes).ok_or_else(fixed)?))?)
+        DataType::Timestamp(digits) | DataType::Timestamptz(digits) => {
+            let stamp = check_timestamp(i64::from_be_bytes(array(bytes).ok_or_else(fixed)?))?;
+            let stamp = fit_timestamp(digits, stamp)?;
+            match ty {
+                DataType::Timestamp(_) => Value::Timestamp(stamp),
+                _ => Value::Timestamptz(stamp),
+            }
         }
-        DataType::Timestamptz => Value::Timestamptz(check_timestamp(i64::from_be_bytes(
-            array(bytes).ok_or_else(fixed)?,
-        ))?),
         DataType::Bytea => Value::Bytea(bytes.to_owned()),
         DataType::Other { oid, typmod } => {
             other::decode_binary(oid, typmod, bytes)?.ok_or_else(fixed)?
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
             let string = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, &error))?;
             Value::Text(coerce_text(ty, text::check_text(string)?, false)?.to_owned())
         }

@@ -1,16 +1,24 @@
-//! Values made to fit their columns: `varchar(n)`, `char(n)`, `numeric(p,s)`.
+//! Values made to fit their columns: `varchar(n)`, `char(n)`, `name`, `numeric(p,s)`,
+//! `timestamp(p)`.
 
 use std::borrow::Cow;
 
+use super::calendar::in_timestamp_range;
+use super::interval::round_usecs;
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
 use crate::{DataType, Numeric, NumericRef};
 
+/// How many bytes a `name` has at most.
+const MAX_NAME: usize = 63;
+
 /// Makes a string fit a column: too long a value is an error unless only spaces are lost, or cut
-/// when the cast is explicit. Values of `char(n)` lose their trailing spaces, as they are stored.
+/// when the cast is explicit. A name is always cut. Values of `char(n)` lose their trailing spaces, as
+/// they are stored.
 pub fn coerce_text(ty: DataType, text: &str, explicit: bool) -> Result<&str> {
     let limit = match ty {
         DataType::Varchar(Some(limit)) | DataType::Char(limit) => limit as usize,
+        DataType::Name => return Ok(&text[..text.floor_char_boundary(MAX_NAME)]),
         _ => return Ok(text),
     };
     let fitting = if text.len() <= limit {
@@ -65,4 +73,14 @@ pub fn coerce_numeric(ty: DataType, value: NumericRef<'_>) -> Result<Numeric> {
         }
         _ => Ok(value.to_owned()),
     }
+}
+
+/// Rounds a time stamp to the digits after the second's point that its column has.
+pub fn fit_timestamp(digits: Option<u8>, stamp: i64) -> Result<i64> {
+    let (Some(digits), false) = (digits, matches!(stamp, i64::MAX | i64::MIN)) else {
+        return Ok(stamp);
+    };
+    round_usecs(stamp, digits.into())
+        .filter(|rounded| in_timestamp_range(*rounded))
+        .ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
 }

@@ -31,7 +31,7 @@ pub use calendar::{
 pub use datetime::{DateFormat, DateOrder, DateStyle};
 pub use integer::write_i64;
 pub use interval::IntervalStyle;
-pub use length::{coerce_numeric, coerce_text, pad};
+pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.

@@ -284,18 +284,23 @@ fn timestamps() {
         ("1969-12-31 23:59:59.5", "1969-12-31 23:59:59.5"),
         ("2024-01-31 12:00:00+05", "2024-01-31 12:00:00"),
     ] {
-        assert_eq!(round(DataType::Timestamp, input), output, "{input}");
+        assert_eq!(round(DataType::Timestamp(None), input), output, "{input}");
     }
     let range = SqlState::DATETIME_FIELD_OVERFLOW;
-    fails(DataType::Timestamp, "294277-01-01", range, "timestamp out of range: \"294277-01-01\"");
     fails(
-        DataType::Timestamp,
+        DataType::Timestamp(None),
+        "294277-01-01",
+        range,
+        "timestamp out of range: \"294277-01-01\"",
+    );
+    fails(
+        DataType::Timestamp(None),
         "2024-01-01 25:00",
         range,
         "date/time field value out of range: \"2024-01-01 25:00\"",
     );
     fails(
-        DataType::Timestamp,
+        DataType::Timestamp(None),
         "x",
         SqlState::INVALID_DATETIME_FORMAT,
         "invalid input syntax for type timestamp: \"x\"",
@@ -312,17 +317,17 @@ fn timestamps_with_time_zone() {
         ("2024-01-31T12:00:00Z", "2024-01-31 12:00:00+00"),
         ("2024-01-31 12:00:00 UTC", "2024-01-31 12:00:00+00"),
     ] {
-        assert_eq!(round(DataType::Timestamptz, input), output, "{input}");
+        assert_eq!(round(DataType::Timestamptz(None), input), output, "{input}");
     }
     let east = FormatOptions { zone: Zone::Fixed(5 * 3600 + 1800), ..FormatOptions::default() };
-    let value = text::parse(DataType::Timestamptz, "2024-01-31 12:00:00", &east).unwrap();
-    assert_eq!(print(DataType::Timestamptz, &value), "2024-01-31 06:30:00+00");
+    let value = text::parse(DataType::Timestamptz(None), "2024-01-31 12:00:00", &east).unwrap();
+    assert_eq!(print(DataType::Timestamptz(None), &value), "2024-01-31 06:30:00+00");
     assert_eq!(
-        text::to_string(DataType::Timestamptz, &value.as_datum(), &east).unwrap(),
+        text::to_string(DataType::Timestamptz(None), &value.as_datum(), &east).unwrap(),
         "2024-01-31 12:00:00+05:30"
     );
     fails(
-        DataType::Timestamptz,
+        DataType::Timestamptz(None),
         "2024-01-31 12:00 Mars/Base",
         SqlState::INVALID_PARAMETER_VALUE,
         "time zone \"mars/base\" not recognized",
@@ -374,7 +379,7 @@ proptest! {
     #[test]
     fn timestamps_round_trip(usecs in -211_813_488_000_000_000i64..9_223_371_331_200_000_000) {
         for value in [Value::Timestamp(usecs), Value::Timestamptz(usecs)] {
-            let ty = if matches!(value, Value::Timestamp(_)) { DataType::Timestamp } else { DataType::Timestamptz };
+            let ty = if matches!(value, Value::Timestamp(_)) { DataType::Timestamp(None) } else { DataType::Timestamptz(None) };
             prop_assert_eq!(parse(ty, &print(ty, &value)), value);
         }
     }
@@ -391,7 +396,7 @@ proptest! {
 
     #[test]
     fn any_text_is_safe(text in "\\PC{0,30}|[0-9:/. +TZ-]{0,24}|[a-z0-9 -]{0,20}") {
-        for ty in [DataType::Date, DataType::Timestamp, DataType::Timestamptz, NUMERIC, DataType::Bytea, DataType::Bool, DataType::Float4] {
+        for ty in [DataType::Date, DataType::Timestamp(None), DataType::Timestamptz(None), NUMERIC, DataType::Bytea, DataType::Bool, DataType::Float4] {
             let _ = text::parse(ty, &text, &FormatOptions::default());
         }
     }

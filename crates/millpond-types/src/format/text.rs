@@ -2,7 +2,7 @@
 
 use crate::NumericRef;
 
-use super::length::missing_spaces;
+use super::length::{fit_timestamp, missing_spaces};
 use super::{FormatOptions, bytea, coerce_text, datetime, float, integer, invalid_syntax, other};
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
@@ -97,7 +97,7 @@ pub fn parse_borrowed<'a>(
             });
             hold.as_datum()
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
             Datum::Text(coerce_text(ty, check_text(text)?, false)?)
         }
         DataType::Bytea => {
@@ -105,8 +105,14 @@ pub fn parse_borrowed<'a>(
             hold.as_datum()
         }
         DataType::Date => Datum::Date(datetime::parse_date(text, options)?),
-        DataType::Timestamp => Datum::Timestamp(datetime::parse_timestamp(text, options)?),
-        DataType::Timestamptz => Datum::Timestamptz(datetime::parse_timestamptz(text, options)?),
+        DataType::Timestamp(digits) => {
+            let stamp = datetime::parse_timestamp(text, options)?;
+            Datum::Timestamp(fit_timestamp(digits, stamp)?)
+        }
+        DataType::Timestamptz(digits) => {
+            let stamp = datetime::parse_timestamptz(text, options)?;
+            Datum::Timestamptz(fit_timestamp(digits, stamp)?)
+        }
         DataType::Other { oid, typmod } => {
             *hold = other::parse_text(oid, typmod, text, options)?;
             hold.as_datum()

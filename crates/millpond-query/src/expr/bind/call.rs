@@ -305,10 +305,11 @@ fn type_named(name: &str) -> Option<DataType> {
         "numeric" => NUMERIC,
         "text" => DataType::Text,
         "varchar" => DataType::Varchar(None),
+        "name" => DataType::Name,
         "bytea" => DataType::Bytea,
         "date" => DataType::Date,
-        "timestamp" => DataType::Timestamp,
-        "timestamptz" => DataType::Timestamptz,
+        "timestamp" => DataType::Timestamp(None),
+        "timestamptz" => DataType::Timestamptz(None),
         "time" | "timetz" | "interval" | "uuid" | "json" | "jsonb" => {
             let found = millpond_types::other::types().find(|ty| ty.name == name)?;
             DataType::Other { oid: found.oid, typmod: -1 }

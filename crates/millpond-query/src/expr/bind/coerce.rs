@@ -40,7 +40,7 @@ fn other_options() -> impl Iterator<Item = FormatOptions> {
 fn value_in_all_sessions(ty: DataType, literal: &str) -> Result<Option<Value>> {
     let value = text::parse(ty, literal, &FormatOptions::default());
     let depends = match ty {
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz => true,
+        DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => true,
         DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | UUID),
         _ => false,
     };

@@ -32,7 +32,7 @@ use super::types::Ty;
 use super::{Expr, Func};
 use crate::error::{Result, SqlError, SqlState};
 use crate::lex::Literals;
-use crate::parse::{Source, check_collation, data_type, timestamp_precision, too_complex};
+use crate::parse::{Source, check_collation, data_type, too_complex};
 use crate::{DataType, Value};
 
 /// What is known about a statement's parameters.
@@ -220,17 +220,7 @@ impl<'a> Binder<'a> {
                 _ => error,
             }
         })?;
-        let stamp = match ty {
-            DataType::Timestamp => "timestamp",
-            DataType::Timestamptz => "timestamptz",
-            _ => return Ok(Typed::known(value, ty)),
-        };
-        let Some(digits) = timestamp_precision(type_name) else {
-            return Ok(Typed::known(value, ty));
-        };
-        let round = Func::exactly(stamp, &[Param::Type(ty), Param::Type(DataType::Int4)])?;
-        let digits = Expr::Const(Value::Int4(digits));
-        Ok(Typed::known(Expr::Func(round, vec![value, digits]), ty))
+        Ok(Typed::known(value, ty))
     }
 
     /// Binds an expression and converts it to a type.

@@ -94,7 +94,7 @@ fn catalog_type(ty: &TypeName) -> Option<DataType> {
     let element = match &**name {
         "xid" | "cid" => DataType::Int8,
         "char" => DataType::Varchar(Some(1)),
-        "name" | "pg_node_tree" => DataType::Text,
+        "pg_node_tree" => DataType::Text,
         "int2vector" => DataType::Int2.array()?,
         "oidvector" => DataType::Oid.array()?,
         "regclass" => object(REGCLASS),

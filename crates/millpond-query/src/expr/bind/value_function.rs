@@ -20,8 +20,8 @@ impl Binder<'_> {
             Op::CurrentTimestamp => self.call("now", Vec::new()),
             Op::LocalTimestamp => {
                 let now = self.call("now", Vec::new())?;
-                let local = self.coerce(now, DataType::Timestamp, Coercion::Explicit)?;
-                Ok(Typed::known(local, DataType::Timestamp))
+                let local = self.coerce(now, DataType::Timestamp(None), Coercion::Explicit)?;
+                Ok(Typed::known(local, DataType::Timestamp(None)))
             }
             _ => self.call(name, Vec::new()),
         }?;
@@ -34,16 +34,13 @@ impl Binder<'_> {
     /// A time with that many digits after the second's point; more than six are six.
     pub(super) fn with_precision(&mut self, value: Typed, digits: i32) -> Result<Typed> {
         let digits = digits.clamp(0, 6);
-        let name = match value.ty {
-            Ty::Known(DataType::Timestamp) => "timestamp",
-            Ty::Known(DataType::Timestamptz) => "timestamptz",
-            Ty::Known(DataType::Other { oid, .. }) => {
-                let ty = DataType::Other { oid, typmod: digits };
-                return Ok(Typed::known(self.coerce(value, ty, Coercion::Explicit)?, ty));
-            }
+        let ty = match value.ty {
+            Ty::Known(DataType::Timestamp(_)) => DataType::Timestamp(Some(digits as u8)),
+            Ty::Known(DataType::Timestamptz(_)) => DataType::Timestamptz(Some(digits as u8)),
+            Ty::Known(DataType::Other { oid, .. }) => DataType::Other { oid, typmod: digits },
             _ => return Ok(value),
         };
-        self.call(name, vec![value, Typed::known(Expr::Const(Value::Int4(digits)), DataType::Int4)])
+        Ok(Typed::known(self.coerce(value, ty, Coercion::Explicit)?, ty))
     }
 }
 

@@ -47,9 +47,8 @@ pub(super) const TEXT: Param = Param::Type(DataType::Text);
 pub(super) const BPCHAR: Param = Param::Type(DataType::Char(0));
 pub(super) const BYTEA: Param = Param::Type(DataType::Bytea);
 pub(super) const DATE: Param = Param::Type(DataType::Date);
-pub(super) const TIMESTAMPTZ: Param = Param::Type(DataType::Timestamptz);
-/// `name` is text here.
-pub(super) const NAME: Param = TEXT;
+pub(super) const TIMESTAMPTZ: Param = Param::Type(DataType::Timestamptz(None));
+pub(super) const NAME: Param = Param::Type(DataType::Name);
 /// Arguments that name objects (`regclass`) are `oid` here, to which such values convert.
 pub(super) const OID: Param = Param::Type(DataType::Oid);
 pub(super) const VOID: Param = Param::Void;

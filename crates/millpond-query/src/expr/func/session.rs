@@ -15,7 +15,7 @@ use crate::types::USECS_PER_DAY;
 use crate::types::array::build_list;
 use crate::{DataType, Datum, Value};
 
-const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });
+const NAME_ARRAY: Param = Param::Type(DataType::Other { oid: 1003, typmod: -1 });
 
 pub(super) static PROCS: &[Proc] = &[
     proc(1299, "now", &[], TIMESTAMPTZ, Body::Exprs(now)).stable(),
@@ -48,7 +48,7 @@ pub(super) static PROCS: &[Proc] = &[
         Body::Exprs(|_, _| Ok(Val::Borrowed(Datum::Text("public")))),
     )
     .stable(),
-    proc(1403, "current_schemas", &[BOOL], TEXT_ARRAY, Body::Datums(schemas)).stable(),
+    proc(1403, "current_schemas", &[BOOL], NAME_ARRAY, Body::Datums(schemas)).stable(),
     proc(745, "current_user", &[], NAME, Body::Exprs(user)).stable(),
     proc(746, "session_user", &[], NAME, Body::Exprs(user)).stable(),
     proc(710, "getpgusername", &[], NAME, Body::Exprs(user)).stable(),
@@ -295,10 +295,10 @@ pub(super) static LOCKS: &[Proc] = &[
 
 /// The schemas that names are looked for in; with those that no setting names if it is asked for.
 fn schemas(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
-    const TEXT_ARRAY: u32 = 1009;
+    const OF_NAMES: u32 = 1003;
     let all = [Datum::Text("pg_catalog"), Datum::Text("public")];
     let with_implicit = matches!(args, [Datum::Bool(true)]);
-    Ok(build_list(TEXT_ARRAY, all.into_iter().skip(usize::from(!with_implicit)))?)
+    Ok(build_list(OF_NAMES, all.into_iter().skip(usize::from(!with_implicit)))?)
 }
 
 fn now<'a>(_: &'a [Expr], env: &Env<'a>) -> Result<Val<'a>> {

@@ -49,7 +49,7 @@ fn describe(proc: &Proc) -> String {
     )
 }
 
-/// The file has PostgreSQL 15's functions, with `name`, `regtype` and `pg_node_tree` as text, and
+/// The file has PostgreSQL 15's functions, with `regtype` and `pg_node_tree` as text, and
 /// `regclass` as oid.
 #[test]
 fn functions_are_declared_as_in_postgresql() {
@@ -119,7 +119,7 @@ fn value(ty: DataType) -> BoxedStrategy<Value> {
                 })
                 .boxed()
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => prop_oneof![
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => prop_oneof![
             "[ -~]{0,12}",
             "[a-cé\u{1f600}\\\\%_(){}*+?.^$|=0-9 ]{0,12}",
             "\\PC{0,8}",
@@ -131,8 +131,8 @@ fn value(ty: DataType) -> BoxedStrategy<Value> {
             proptest::collection::vec(any::<u8>(), 0..12).prop_map(Value::Bytea).boxed()
         }
         DataType::Date => prop_oneof![any::<i32>(), -1000..1000i32].prop_map(Value::Date).boxed(),
-        DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
-        DataType::Timestamptz => any::<i64>().prop_map(Value::Timestamptz).boxed(),
+        DataType::Timestamp(_) => any::<i64>().prop_map(Value::Timestamp).boxed(),
+        DataType::Timestamptz(_) => any::<i64>().prop_map(Value::Timestamptz).boxed(),
         DataType::Other { oid: INTERVAL, .. } => {
             let months = prop_oneof![-30..30i32, any::<i32>()];
             let days = prop_oneof![-100..100i32, any::<i32>()];

@@ -26,7 +26,7 @@ pub(super) use trunc::PROCS as TRUNC;
 pub(super) use value::{Date, Stamp, StampTz};
 pub(super) use zone::PROCS as ZONES;
 
-pub(super) const TIMESTAMP: Param = Param::Type(DataType::Timestamp);
+pub(super) const TIMESTAMP: Param = Param::Type(DataType::Timestamp(None));
 const TIME: Param = other(millpond_types::other::TIME);
 const TIMETZ: Param = other(millpond_types::other::TIMETZ);
 pub(super) const INTERVAL: Param = other(millpond_types::other::INTERVAL);

@@ -24,7 +24,7 @@ use crate::types::Zone;
 use date_write::Moment;
 use number_text::Shown;
 
-const TIMESTAMP: Param = Param::Type(DataType::Timestamp);
+const TIMESTAMP: Param = Param::Type(DataType::Timestamp(None));
 const INTERVAL: Param = Param::Type(DataType::Other { oid: INTERVAL_OID, typmod: -1 });
 
 pub(super) static PROCS: &[Proc] = &[
