@@ -97,8 +97,8 @@ pub fn sql_type(arrow: &ArrowType) -> Option<DataType> {
         }
         ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytea,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
-        ArrowType::Timestamp(_, None) => DataType::Timestamp(_),
-        ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz(_),
+        ArrowType::Timestamp(_, None) => DataType::Timestamp(None),
+        ArrowType::Timestamp(_, Some(_)) => DataType::Timestamptz(None),
         ArrowType::Dictionary(_, values) => return sql_type(values),
         _ => return None,
     })

@@ -99,7 +99,10 @@ fn types(function: AggregateFunction, own: DataType) -> Option<(DataType, DataTy
         {
             return None;
         }
-        AggregateFunction::Min | AggregateFunction::Max => (own.base(), own.base()),
+        AggregateFunction::Min | AggregateFunction::Max => match own {
+            DataType::Varchar(_) | DataType::Name => (DataType::Text, DataType::Text),
+            own => (own.base(), own.base()),
+        },
         _ if !number => return None,
         AggregateFunction::Sum => match own {
             DataType::Int2 | DataType::Int4 => (DataType::Int8, DataType::Int8),

@@ -13,8 +13,8 @@ use crate::{DataType, Numeric, NumericRef};
 const MAX_NAME: usize = 63;
 
 /// Makes a string fit a column: too long a value is an error unless only spaces are lost, or cut
-/// when the cast is explicit. A name is always cut. Values of `char(n)` lose their trailing spaces, as
-/// they are stored.
+/// when the cast is explicit. A name is always cut. Values of `char(n)` lose their trailing spaces,
+/// as they are stored.
 pub fn coerce_text(ty: DataType, text: &str, explicit: bool) -> Result<&str> {
     let limit = match ty {
         DataType::Varchar(Some(limit)) | DataType::Char(limit) => limit as usize,
@@ -80,7 +80,7 @@ pub fn fit_timestamp(digits: Option<u8>, stamp: i64) -> Result<i64> {
     let (Some(digits), false) = (digits, matches!(stamp, i64::MAX | i64::MIN)) else {
         return Ok(stamp);
     };
-    round_usecs(stamp, digits.into())
-        .filter(|rounded| in_timestamp_range(*rounded))
-        .ok_or_else(|| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
+    round_usecs(stamp, digits.into()).filter(|rounded| in_timestamp_range(*rounded)).ok_or_else(
+        || DataException::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range"),
+    )
 }

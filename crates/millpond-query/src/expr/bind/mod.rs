@@ -27,13 +27,12 @@ pub(crate) use record::{RecordTypes, WholeRow};
 pub(crate) use row::parts_of_row;
 pub(crate) use value_function::value_function_name;
 
-use super::func::catalog::Param;
+use super::Expr;
 use super::types::Ty;
-use super::{Expr, Func};
+use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::lex::Literals;
 use crate::parse::{Source, check_collation, data_type, too_complex};
-use crate::{DataType, Value};
 
 /// What is known about a statement's parameters.
 #[derive(Debug)]

@@ -3,10 +3,9 @@
 use millpond_syntax::tree::SqlValueFunctionOp;
 
 use super::{Binder, Coercion, Typed};
+use crate::DataType;
 use crate::error::Result;
-use crate::expr::Expr;
 use crate::expr::types::Ty;
-use crate::{DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn value_function(

@@ -13,35 +13,35 @@ use crate::{Datum, Value};
 /// The forms of a function: with and without a role, by name or by number, of an object by name or
 /// by number. Their numbers stand in this order.
 macro_rules! privileges {
-    ($($name:literal $body:ident $oids:tt;)*) => {
-        &[$(privileges!(@one $name $body $oids)),*]
+    ($($name:literal $body:ident $of:ident $oids:tt;)*) => {
+        &[$(privileges!(@one $name $body $of $oids)),*]
     };
-    (@one $name:literal $body:ident
+    (@one $name:literal $body:ident $of:ident
      [$a:literal, $b:literal, $c:literal, $d:literal, $e:literal, $f:literal]) => {
         [
-            proc($a, $name, &[NAME, TEXT, TEXT], BOOL, Body::Datums($body)).stable(),
+            proc($a, $name, &[NAME, $of, TEXT], BOOL, Body::Datums($body)).stable(),
             proc($b, $name, &[NAME, OID, TEXT], BOOL, Body::Datums($body)).stable(),
-            proc($c, $name, &[OID, TEXT, TEXT], BOOL, Body::Datums($body)).stable(),
+            proc($c, $name, &[OID, $of, TEXT], BOOL, Body::Datums($body)).stable(),
             proc($d, $name, &[OID, OID, TEXT], BOOL, Body::Datums($body)).stable(),
-            proc($e, $name, &[TEXT, TEXT], BOOL, Body::Datums($body)).stable(),
+            proc($e, $name, &[$of, TEXT], BOOL, Body::Datums($body)).stable(),
             proc($f, $name, &[OID, TEXT], BOOL, Body::Datums($body)).stable(),
         ]
     };
 }
 
 const KINDS: &[[Proc; 6]] = privileges! {
-    "has_table_privilege" table [1922, 1923, 1924, 1925, 1926, 1927];
-    "has_sequence_privilege" sequence [2181, 2182, 2183, 2184, 2185, 2186];
-    "has_any_column_privilege" any_column [3024, 3025, 3026, 3027, 3028, 3029];
-    "has_database_privilege" database [2250, 2251, 2252, 2253, 2254, 2255];
-    "has_schema_privilege" schema [2268, 2269, 2270, 2271, 2272, 2273];
-    "has_function_privilege" function [2256, 2257, 2258, 2259, 2260, 2261];
-    "has_language_privilege" language [2262, 2263, 2264, 2265, 2266, 2267];
-    "has_type_privilege" data_type [3138, 3139, 3140, 3141, 3142, 3143];
-    "has_tablespace_privilege" tablespace [2390, 2391, 2392, 2393, 2394, 2395];
-    "has_foreign_data_wrapper_privilege" wrapper [3000, 3001, 3002, 3003, 3004, 3005];
-    "has_server_privilege" server [3006, 3007, 3008, 3009, 3010, 3011];
-    "pg_has_role" role [2705, 2706, 2707, 2708, 2709, 2710];
+    "has_table_privilege" table TEXT [1922, 1923, 1924, 1925, 1926, 1927];
+    "has_sequence_privilege" sequence TEXT [2181, 2182, 2183, 2184, 2185, 2186];
+    "has_any_column_privilege" any_column TEXT [3024, 3025, 3026, 3027, 3028, 3029];
+    "has_database_privilege" database TEXT [2250, 2251, 2252, 2253, 2254, 2255];
+    "has_schema_privilege" schema TEXT [2268, 2269, 2270, 2271, 2272, 2273];
+    "has_function_privilege" function TEXT [2256, 2257, 2258, 2259, 2260, 2261];
+    "has_language_privilege" language TEXT [2262, 2263, 2264, 2265, 2266, 2267];
+    "has_type_privilege" data_type TEXT [3138, 3139, 3140, 3141, 3142, 3143];
+    "has_tablespace_privilege" tablespace TEXT [2390, 2391, 2392, 2393, 2394, 2395];
+    "has_foreign_data_wrapper_privilege" wrapper TEXT [3000, 3001, 3002, 3003, 3004, 3005];
+    "has_server_privilege" server TEXT [3006, 3007, 3008, 3009, 3010, 3011];
+    "pg_has_role" role NAME [2705, 2706, 2707, 2708, 2709, 2710];
 };
 
 pub(super) static PROCS: &[Proc] = KINDS.as_flattened();

@@ -225,8 +225,12 @@ proptest! {
                 prop_assert!(!proc.strict || args.iter().all(|arg| *arg != Value::Null));
                 if let Param::Type(ty) = proc.result {
                     let own = crate::expr::cast::type_of(&value.datum());
-                    // The value of an oid is a bigint.
-                    let held = if ty == DataType::Oid { DataType::Int8 } else { ty };
+                    // The value of an oid is a bigint, and that of a name is text.
+                    let held = match ty {
+                        DataType::Oid => DataType::Int8,
+                        DataType::Name => DataType::Text,
+                        ty => ty,
+                    };
                     prop_assert_eq!(own.map(DataType::oid), Some(held.oid()), "{}", proc.name);
                 }
             }

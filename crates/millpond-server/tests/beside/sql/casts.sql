@@ -130,3 +130,16 @@ select timestamp 'Mon Feb 10 17:32:01 1997 PST', date 'Feb 10 1997 PST', timetz 
 select timestamptz 'Mon Feb 10 17:32:01 1997 XST';
 select timestamptz '2000-01-01 00:00 PST CET';
 select timestamptz '2000-01-01 12:00 NZST', timestamptz '2000-01-01 12:00 akdt', timestamptz '2000-01-01 12:00 bst';
+-- Time stamps with a number of digits, as columns too.
+drop table if exists tp;
+create table tp (id int primary key, a timestamp(2), b timestamptz(0), c timestamp(0));
+insert into tp values (1, '2024-01-01 00:00:00.125', '2024-01-01 00:00:00.5+00', 'infinity'), (2, '2024-01-01 00:00:00.124999', null, '1999-12-31 23:59:59.999999');
+insert into tp select 3, timestamp '1969-12-31 23:59:59.995', '2024-01-01 00:00:00.499999+00', timestamp '2000-01-01 00:00:00.5';
+select * from tp order by id;
+update tp set a = timestamp '2024-05-05 01:02:03.456789' where id = 2;
+select a, a::timestamp(1), a + interval '0.001 s', pg_typeof(a) from tp order by id;
+select id from tp where a = '2024-01-01 00:00:00.13';
+select id from tp where a = '2024-01-01 00:00:00.125';
+select '2024-01-01 00:00:00.987654'::timestamp(3), cast('2024-01-01 00:00:00.987654+00' as timestamptz(1));
+select max(a), min(c) from tp;
+drop table tp;

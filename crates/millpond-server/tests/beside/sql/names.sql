@@ -130,6 +130,7 @@ select id from tn where n = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 select id from tn where n < 'b' order by 1;
 select id from tn where n in ('a', 'b');
 select max(n), min(m) from tn;
+select max(s), min(s) from b;
 select n || 'x', n || m from tn where id = 1;
 select upper(n), n::text, n::varchar, n::char(3) from tn where id = 1;
 select n from tn where id = 1 union select m from tn where id = 1 order by 1;
