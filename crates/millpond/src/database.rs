@@ -9,8 +9,8 @@ use millpond_buffer::{IoMethod, PAGE_SIZE};
 use millpond_engine::engine::{Engine, EngineConfig};
 use millpond_engine::timeout::Watchdog;
 
-use crate::conn::shared::SharedPlans;
-use crate::conn::{self, ConnectOptions, Connection, Connections};
+use crate::connections::Connections;
+use crate::shared_plans::SharedPlans;
 use millpond_query::error::Result;
 use millpond_query::memory::{QueryMemory, default_limit, machine_bytes};
 use millpond_query::plan::external::QueryEngine;
@@ -54,17 +54,6 @@ impl Database {
             connections: Connections::default(),
             memory,
         }))
-    }
-
-    /// A connection for user `postgres`.
-    pub fn connect(self: &Arc<Self>) -> Result<Connection> {
-        self.connect_as(ConnectOptions::default())
-    }
-
-    /// A connection for a client. With `max_connections` in use it fails with 53300.
-    pub fn connect_as(self: &Arc<Self>, options: ConnectOptions) -> Result<Connection> {
-        let session = self.engine.session()?;
-        conn::open(self, session, options)
     }
 
     /// Its settings as they are now.

@@ -17,21 +17,25 @@
 //! until they are done. A server calls those that don't instead: see [`conn`].
 #![forbid(unsafe_code)]
 
+mod cancel;
 pub mod conn;
+mod connections;
 pub mod copy;
 mod database;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod shared_plans;
 
 /// The README's example, to be compiled with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use cancel::CancelHandle;
 pub use conn::{
-    CancelHandle, CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared,
-    Rows, TransactionStatus,
+    CommitTicket, ConnectOptions, Connection, Executed, Params, Portal, Prepared, Rows,
+    TransactionStatus,
 };
 pub use database::Database;
 pub use millpond_buffer::Wait;

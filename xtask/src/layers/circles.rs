@@ -12,8 +12,17 @@ use super::uses;
 use crate::run::Failed;
 
 /// The crates whose modules are checked.
-const CRATES: &[&str] =
-    &["millpond-sync", "millpond-vfs", "millpond-types", "millpond-buffer", "millpond-engine"];
+const CRATES: &[&str] = &[
+    "millpond-sync",
+    "millpond-vfs",
+    "millpond-types",
+    "millpond-buffer",
+    "millpond-engine",
+    "millpond",
+];
+
+/// Crates whose circles are counted and named, but are no faults: they are to become fewer.
+const REPORTED: &[&str] = &["millpond-query"];
 
 /// Modules of one folder that use each other in a circle.
 pub struct Circle {
@@ -27,7 +36,7 @@ pub struct Circle {
 pub fn check() -> Result<(), Failed> {
     let read = |file: &Path| fs::read_to_string(file).ok();
     let mut trees = Vec::new();
-    for &krate in CRATES {
+    for &krate in CRATES.iter().chain(REPORTED) {
         let root = format!("crates/{krate}/src/lib.rs");
         trees.push((krate, Tree::load(Path::new(&root), &read)?));
     }
@@ -44,6 +53,10 @@ pub fn check() -> Result<(), Failed> {
         let wrong = compare(krate, &circles, &exceptions);
         let (files, edges) = (tree.files(), graph.edges().count());
         println!("{krate}: {files} modules, {edges} uses, {} circles", circles.len());
+        if REPORTED.contains(krate) {
+            circles.iter().for_each(|circle| println!("  {}", joined(&circle.modules)));
+            continue;
+        }
         wrong.iter().for_each(|fault| println!("{fault}"));
         faults += wrong.len();
     }
@@ -74,18 +87,17 @@ pub fn circles(tree: &Tree, graph: &Graph) -> Vec<Circle> {
 
 /// What to say of circles that are no exceptions, and of exceptions that are no circles.
 pub fn compare(krate: &str, circles: &[Circle], exceptions: &[&Exception]) -> Vec<String> {
-    let names = |modules: &BTreeSet<String>| modules.iter().cloned().collect::<Vec<_>>().join(", ");
     let mut faults = Vec::new();
     for circle in circles {
         if !exceptions.iter().any(|exception| exception.set() == circle.modules) {
-            let (names, uses) = (names(&circle.modules), circle.uses.join("\n  "));
+            let (names, uses) = (joined(&circle.modules), circle.uses.join("\n  "));
             faults.push(format!("{krate}: a circle of modules: {names}\n  {uses}"));
         }
     }
     for exception in exceptions {
         let set = exception.set();
         if !circles.iter().any(|circle| circle.modules == set) {
-            let (names, reason) = (names(&set), exception.reason);
+            let (names, reason) = (joined(&set), exception.reason);
             faults.push(format!(
                 "{krate}: no circle of exactly these modules, so mend the exception: {names} \
                  ({reason})"
@@ -93,4 +105,8 @@ pub fn compare(krate: &str, circles: &[Circle], exceptions: &[&Exception]) -> Ve
         }
     }
     faults
+}
+
+fn joined(modules: &BTreeSet<String>) -> String {
+    modules.iter().cloned().collect::<Vec<_>>().join(", ")
 }

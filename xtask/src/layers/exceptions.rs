@@ -16,8 +16,21 @@ impl Exception {
     }
 }
 
-pub const EXCEPTIONS: &[Exception] = &[Exception {
-    krate: "millpond-types",
-    modules: &["array", "key", "other", "record"],
-    reason: "the key of an array or a record is made of the keys of what is in it, of any type",
-}];
+pub const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        krate: "millpond-types",
+        modules: &["array", "key", "other", "record"],
+        reason: "the key of an array or a record is made of the keys of what is in it, of any type",
+    },
+    Exception {
+        krate: "millpond-types",
+        modules: &[
+            "format::array",
+            "format::binary",
+            "format::other",
+            "format::record",
+            "format::text",
+        ],
+        reason: "the text of an array or a record is made of the texts of what is in it, of any type",
+    },
+];

@@ -138,6 +138,7 @@ const STANDARD: &[&str] = &[
     "sum",
     "swap",
     "take",
+    "take_while",
     "then",
     "to_owned",
     "to_string",

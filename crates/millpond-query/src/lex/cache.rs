@@ -1,8 +1,8 @@
 //! Plans by the key that the lexer leaves of a text.
 //!
 //! The cache belongs to one connection, so finding a plan takes no lock. What it finds is shared
-//! with other connections ([`crate::conn::shared`]), keys included. A connection keeps a hash and a
-//! pointer of each text. So hundreds of connections that run the same statements use the same
+//! with other connections (`shared_plans` of millpond), keys included. A connection keeps a hash
+//! and a pointer of each text. So hundreds of connections that run the same statements use the same
 //! memory. To leave even the pointer's reference count alone, a statement takes the pointer out
 //! while it runs and puts it back.
 //!

@@ -9,7 +9,7 @@ use millpond_engine::session::Session;
 use millpond_engine::timeout::Watchdog;
 use millpond_types::current_timestamp;
 
-use super::cancel::{CancelHandle, DeadlineGuard, Watched};
+use crate::cancel::{CancelHandle, DeadlineGuard, Watched};
 use millpond_query::error::Result;
 
 /// The statement that a session runs, or has run last, as watchers know it.

@@ -36,20 +36,18 @@
 //! of a COPY, and `embed` has the simple calls.
 
 mod activity;
-mod cancel;
 mod commit;
-mod connections;
 mod copy;
 mod embed;
 mod extended;
 mod in_use;
+mod named;
 mod portal;
 mod prepared;
 mod run;
 mod script;
 mod session;
 mod settings;
-pub(crate) mod shared;
 mod statement;
 mod status;
 mod texts;
@@ -64,21 +62,20 @@ use millpond_buffer::Wait;
 use millpond_engine::session::Session;
 use millpond_sync::prefetch::prefetch;
 
+use crate::cancel::CancelHandle;
+use crate::connections::Entry;
 use crate::database::Database;
 use millpond_query::error::{Result, SqlError};
 use millpond_query::settings::SessionSettings;
 use millpond_query::sink::RowSink;
 use millpond_types::format::FormatOptions;
 
-pub use cancel::CancelHandle;
-pub(crate) use connections::Connections;
 pub use portal::Portal;
 pub use prepared::Prepared;
 pub use types::{
     CommitTicket, ConnectOptions, Description, Executed, Params, Rows, TransactionStatus,
 };
 
-use connections::Entry;
 use prepared::PreparedStatements;
 use script::Script;
 use session::{Block, SqlSession};
@@ -207,11 +204,20 @@ impl Connection {
     }
 }
 
-pub(crate) fn open(
-    database: &Arc<Database>,
-    engine: Session,
-    options: ConnectOptions,
-) -> Result<Connection> {
+impl Database {
+    /// A connection for user `postgres`.
+    pub fn connect(self: &Arc<Self>) -> Result<Connection> {
+        self.connect_as(ConnectOptions::default())
+    }
+
+    /// A connection for a client. With `max_connections` in use it fails with 53300.
+    pub fn connect_as(self: &Arc<Self>, options: ConnectOptions) -> Result<Connection> {
+        let session = self.engine().session()?;
+        open(self, session, options)
+    }
+}
+
+fn open(database: &Arc<Database>, engine: Session, options: ConnectOptions) -> Result<Connection> {
     let mut settings = SessionSettings::of(database.configuration());
     for (name, value) in &options.settings {
         settings.set_at_start(name, value)?;

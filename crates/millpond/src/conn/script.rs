@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::session::Block;
-use super::shared::Compiled;
 use super::statement::{Item, Step};
 use super::texts::Known;
 use super::transaction::Pending;
 use super::{Connection, Executed};
+use crate::shared_plans::Compiled;
 use millpond_query::convert::{STALE, is_would_block};
 use millpond_query::error::{Result, SqlError};
 use millpond_query::parse::Statement;

@@ -14,9 +14,9 @@ use millpond_engine::catalog::CatalogState;
 use millpond_engine::session::Session;
 
 use super::activity::Activity;
-use super::cancel::CancelHandle;
 use super::in_use::InUse;
 use super::types::ConnectOptions;
+use crate::cancel::CancelHandle;
 use crate::database::Database;
 use millpond_query::advisory::Notices;
 use millpond_query::convert::would_block;

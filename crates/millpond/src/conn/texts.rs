@@ -6,8 +6,8 @@ use std::sync::Arc;
 use millpond_sync::prefetch::prefetch;
 
 use super::session::SqlSession;
-use super::shared::{Compiled, Text};
 use super::types::Params;
+use crate::shared_plans::{Compiled, Text};
 use crate::{Value, Wait};
 use millpond_query::error::Result;
 use millpond_query::expr::bind::ParamTypes;

@@ -2,7 +2,7 @@
 
 use crate::Interval;
 
-use super::parse::{Bad, Sum, Unit, fraction_of};
+use super::sum::{Bad, Sum, Unit, fraction_of};
 
 /// Reads an interval that begins with `P`.
 pub(super) fn read(text: &str) -> Result<Interval, Bad> {

@@ -2,6 +2,7 @@
 
 mod iso;
 mod parse;
+mod sum;
 mod write;
 
 use crate::Interval;
@@ -11,7 +12,7 @@ use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
 
 pub(super) use parse::parse;
-pub use parse::{Unit, unit};
+pub use sum::{Unit, unit};
 pub(super) use write::write;
 
 /// `IntervalStyle`: how intervals are written.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::CancelHandle;
+use crate::cancel::CancelHandle;
 use millpond_query::error::{Result, SqlError, SqlState};
 
 /// The open connections of a database.
@@ -23,14 +23,14 @@ struct Open {
 
 /// One connection's place among them, given up when dropped.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     open: Arc<Mutex<Open>>,
     number: u64,
 }
 
 impl Connections {
     /// Adds a connection, unless the database is shut down.
-    pub(super) fn enter(&self, handle: &CancelHandle) -> Result<Entry> {
+    pub(crate) fn enter(&self, handle: &CancelHandle) -> Result<Entry> {
         let mut open = self.open.lock();
         if open.closed {
             return Err(SqlError::fatal(

@@ -11,7 +11,7 @@ use millpond_query::cancel::error;
 
 use millpond_query::error::{Result, SqlError};
 
-pub(super) use millpond_engine::timeout::{DeadlineGuard, Watched};
+pub(crate) use millpond_engine::timeout::{DeadlineGuard, Watched};
 
 /// Cancels what a connection is doing, from any thread.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct CancelHandle {
 }
 
 impl CancelHandle {
-    pub(super) fn new(engine: EngineCancel) -> Self {
+    pub(crate) fn new(engine: EngineCancel) -> Self {
         CancelHandle { session: Cancellation::new(engine) }
     }
 
@@ -37,12 +37,12 @@ impl CancelHandle {
 
     /// What the engine knows of the session's timeouts.
     #[inline]
-    pub(super) fn session(&self) -> &Cancellation {
+    pub(crate) fn session(&self) -> &Cancellation {
         &self.session
     }
 
     /// Has `waker` woken when the session has been idle in a transaction for too long.
-    pub(super) fn on_idle_timeout(&self, waker: Waker) {
+    pub(crate) fn on_idle_timeout(&self, waker: Waker) {
         self.session.on_idle_timeout(waker);
     }
 
@@ -55,13 +55,13 @@ impl CancelHandle {
 
     /// A statement begins: what was asked of its predecessor is forgotten. An error if the session
     /// is to end.
-    pub(super) fn begin(&self, statement: u64) -> Result<()> {
+    pub(crate) fn begin(&self, statement: u64) -> Result<()> {
         self.session.begin(statement).map_err(error)
     }
 
     /// An error if the session is to end.
     #[inline]
-    pub(super) fn check_end(&self) -> Result<()> {
+    pub(crate) fn check_end(&self) -> Result<()> {
         match self.session.reason() {
             Some(reason) if reason.ends_session() => Err(error(reason)),
             _ => Ok(()),

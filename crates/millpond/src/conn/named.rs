@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use millpond_syntax::tree;
 
-use super::{Body, PreparedStatements};
-use crate::conn::portal::Portal;
-use crate::conn::session::SqlSession;
-use crate::conn::types::Params;
+use super::portal::Portal;
+use super::prepared::{Body, PreparedStatements};
+use super::session::SqlSession;
+use super::types::Params;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
 use millpond_query::expr::{Env, Row};
@@ -16,7 +16,7 @@ use millpond_query::sink::{CommandTag, RowSink};
 
 impl PreparedStatements {
     /// PREPARE.
-    pub(in crate::conn) fn prepare_named(
+    pub(super) fn prepare_named(
         &mut self,
         session: &SqlSession,
         prepare: &Prepare,
@@ -47,7 +47,7 @@ impl PreparedStatements {
     }
 
     /// EXECUTE.
-    pub(in crate::conn) fn execute_named(
+    pub(super) fn execute_named(
         &self,
         session: &mut SqlSession,
         name: &str,
@@ -93,7 +93,7 @@ impl PreparedStatements {
     }
 
     /// DEALLOCATE.
-    pub(in crate::conn) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
+    pub(super) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
         match which {
             Which::All => {
                 self.clear_named();

@@ -1,18 +1,16 @@
 //! Prepared statements: what they are, how they are made and kept.
 
-mod named;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::session::{Block, SqlSession};
-use super::shared::{Compiled, Text, prepared_key};
 use super::transaction::in_failed_transaction;
 use super::types::Description;
 use super::utility::explain::explain_columns;
 use super::utility::variables::show_columns;
+use crate::shared_plans::{Compiled, Text, prepared_key};
 use crate::{DataType, Wait};
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::ParamTypes;
@@ -87,7 +85,7 @@ pub(super) struct Recent {
 /// lately by the extended protocol.
 #[derive(Debug, Default)]
 pub(super) struct PreparedStatements {
-    named: HashMap<String, Arc<Prepared>>,
+    pub(super) named: HashMap<String, Arc<Prepared>>,
     recent: HashMap<Box<str>, Recent>,
     /// Counts statements, to tell them apart.
     count: u32,
@@ -195,7 +193,7 @@ impl PreparedStatements {
     }
 
     /// The statement that PREPARE gave that name.
-    fn find(&self, name: &str) -> Result<&Arc<Prepared>> {
+    pub(super) fn find(&self, name: &str) -> Result<&Arc<Prepared>> {
         self.named.get(name).ok_or_else(|| {
             SqlError::new(
                 SqlState::INVALID_SQL_STATEMENT_NAME,
