@@ -130,6 +130,7 @@ impl fmt::Debug for Rows {
 
 impl Rows {
     /// The next row.
+    #[expect(clippy::should_implement_trait, reason = "an iterator can't lend its memory")]
     pub fn next(&mut self) -> Result<Option<Datums<'_>>> {
         if !self.fill(LENGTH)? {
             return Ok(None);
