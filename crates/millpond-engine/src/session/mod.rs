@@ -21,9 +21,9 @@
 //!
 //! # State
 //!
-//! All state is private memory of the session: its context, its transaction, its turn at a row, a
-//! copy of the catalog's state, and reusable buffers. With the buffers, a read by key allocates
-//! nothing. A session shares only the stop flags that parallel scans check.
+//! All state is private memory of the session: context, transaction, the turn at a row, a copy of
+//! the catalog's state, and reusable buffers. With the buffers, a read by key allocates nothing. A
+//! session shares only the stop flags that parallel scans check.
 //!
 //! `transaction`, `turn`, `view` and `stop` hold the parts of that state. They work on the context
 //! and know no session. The other modules have the session's methods, by role. Three roles have

@@ -1,5 +1,5 @@
-//! The scope of one query: its items of FROM, the queries around it, and what its expressions
-//! have in them that is computed elsewhere (aggregates, window functions).
+//! The scope of one query: its items of FROM, the queries around it, and what its expressions have
+//! that is computed elsewhere. The latter are aggregates and window functions.
 
 use std::cell::{Cell, RefCell};
 

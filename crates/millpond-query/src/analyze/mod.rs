@@ -1,9 +1,9 @@
 //! From a parsed query to the typed query tree ([`tree`]).
 //!
-//! Each SELECT is a [`Level`](level::Level): the scope of its expressions. What an expression has
-//! in it that is computed elsewhere (an aggregate, a window function) is set aside by the level
-//! while the expression is bound, and a column of a slot stands in its place. When all of a SELECT
-//! is bound, `grouping` makes what is computed for groups refer to their keys.
+//! Each SELECT is a [`Level`](level::Level): the scope of its expressions. Aggregates and window
+//! functions in an expression are computed elsewhere. While the expression is bound, the level sets
+//! each aside, and a column of a slot stands in its place. When all of a SELECT is bound,
+//! `grouping` makes what is computed for groups refer to their keys.
 
 mod aggregate;
 mod column_name;

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE as queries over the table to be changed and the items of FROM or USING, and
+//! UPDATE and DELETE as queries over the table to be changed and the items of FROM or USING. Also
 //! what they have in common with INSERT.
 
 use std::sync::Arc;

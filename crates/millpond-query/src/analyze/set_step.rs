@@ -1,6 +1,6 @@
 //! When the functions of a select list that return rows give them.
 //!
-//! Functions that are not within each other give their rows side by side; one that has another one
+//! Functions that are not within each other give their rows side by side. One that has another one
 //! among its arguments is called for each row of that. What is grouped by comes before the groups,
 //! what windows are over before the windows, and all else behind them.
 

@@ -1,9 +1,10 @@
 //! The typed query tree: a query whose names and types are settled.
 //!
-//! Each relation of a statement (a table, a subquery, a function, the result of grouping) has a
-//! [`Slot`], a number that no other relation of the statement has. A column is a slot and a place
-//! in it, packed into the number of [`Expr::Column`]: see [`column`]. So a subquery names the
-//! columns of the query around it as its own, and moving an expression does not change it.
+//! Each relation of a statement has a [`Slot`], a number that no other relation of the statement
+//! has. Relations are tables, subqueries, functions and the results of grouping. A column is a slot
+//! and a place in it, packed into the number of [`Expr::Column`]: see [`column`]. So a subquery
+//! names the columns of the query around it as its own, and moving an expression does not change
+//! it.
 
 use std::sync::Arc;
 
@@ -477,7 +478,7 @@ pub(crate) enum SubqueryKind {
     /// The value of its only row; NULL without one.
     Scalar,
     /// The value of this column of its only row. Where several columns of one query are wanted, it
-    /// is run when the first of them is computed, and the others are taken from the same row.
+    /// runs when the first of them is computed. The others are taken from the same row.
     Column(usize),
     /// The values of all its rows, as an array of this type.
     Array(DataType),

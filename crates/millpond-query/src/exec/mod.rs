@@ -3,9 +3,9 @@
 //! [`Exec`] lives for one statement. Its memory ([`Scratch`]) belongs to the connection and is used
 //! again, so a warm statement by key allocates nothing here.
 //!
-//! Under [`Wait::Never`] a statement may only begin what it can take back: reads of bounded size,
-//! and changes of a single row (which the engine refuses before its first change if they would
-//! block). Everything else answers "would block" at once and is repeated where it may wait.
+//! Under [`Wait::Never`] a statement may only begin what it can take back. That is reads of bounded
+//! size, and changes of a single row, which the engine refuses before its first change if they
+//! would block. Everything else answers "would block" at once and is repeated where it may wait.
 
 mod change;
 mod external;

@@ -163,10 +163,10 @@ impl Exec<'_> {
     }
 }
 
-/// Whether all rows that a statement has locked before it finds that it would block are among those
-/// that it returns when it is repeated; nobody would give the lock of another row back. Nothing can
-/// block after the last row is locked. Without a limit every row that meets the condition is
-/// returned, and one that is locked cannot cease to.
+/// Whether a statement that would block, and is repeated, returns all rows that it has locked by
+/// then. Nothing would give back the lock of another row. Nothing can block after the last row is
+/// locked. Without a limit every row that meets the condition is returned, and one that is locked
+/// cannot cease to.
 fn locks_what_it_returns(plan: &SelectPlan, lock: RowLock, limits: Limits) -> bool {
     let is_first_only = limits.limit == 1 && limits.offset == 0;
     let is_one = matches!(plan.access, Access::Point { .. }) || is_first_only;

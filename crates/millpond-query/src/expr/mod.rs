@@ -1,8 +1,8 @@
 //! Expressions: bound to the columns of a FROM clause and the parameters of one statement, then
 //! evaluated row by row.
 //!
-//! [`bind`] turns the parser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules:
-//! every operator knows its operands' types, and every conversion is an explicit [`Expr::Cast`].
+//! [`bind`] turns the parser's tree into an [`Expr`] whose types are settled by PostgreSQL's rules.
+//! Every operator knows its operands' types, and every conversion is an explicit [`Expr::Cast`].
 //! [`eval`] walks it. Values that a column, parameter or constant already has are borrowed, so that
 //! a comparison of columns allocates nothing.
 
@@ -320,7 +320,7 @@ pub struct Facts<'a> {
     pub server: Option<&'a dyn Server>,
     /// What the statement has to tell its client beside its result.
     pub notices: &'a Notices,
-    /// The statement is one call of a function that takes a lock: if it would have to wait, nothing
+    /// The statement is one call of a function that takes a lock. If it would have to wait, nothing
     /// has happened, so it may be tried where a session must not wait.
     pub only_locks: bool,
 }

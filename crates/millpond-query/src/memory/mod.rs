@@ -171,7 +171,7 @@ impl SessionMemory {
     }
 }
 
-/// What a session's operators keep rows in. It is made once for each session: a statement that took
+/// What a session's operators keep rows in. It is made once for each session. A statement that took
 /// the pointers anew would write to the count of the server's [`TempFiles`], which all sessions
 /// share.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Sorting rows within `work_mem`: an external merge sort.
 //!
-//! A row comes with its key: bytes whose order is the wanted one (see [`encode_sort_column`]).
-//! Rows are collected in memory. What does not fit is sorted and kept in a temporary file as a run.
-//! At the end the runs are merged. Runs are of levels: as many as are merged at a time make one of
-//! the next level, so that each row is written once a level.
+//! A row comes with its key: bytes whose order is the wanted one (see [`encode_sort_column`]). Rows
+//! are collected in memory. What does not fit is sorted and kept in a temporary file as a run. At
+//! the end the runs are merged. Runs are of levels. As many as are merged at a time make one of the
+//! next level, so each row is written once a level.
 //!
 //! [`encode_sort_column`]: millpond_types::key::encode_sort_column
 

@@ -18,8 +18,8 @@ use crate::{DataType, Datum, Value};
 pub struct Aggregate {
     function: AggregateFunction,
     arg: Option<Expr>,
-    /// The column of whole numbers that is all there is to the argument of a count, sum or average:
-    /// most often it is, and its values can be added as they are.
+    /// The column of whole numbers that is the whole argument of a count, sum or average. Most
+    /// arguments are one, and its values can be added as they are.
     int_column: Option<usize>,
     /// The type of its result.
     pub(crate) ty: DataType,

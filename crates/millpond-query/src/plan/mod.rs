@@ -2,8 +2,8 @@
 //! ([`query`]).
 //!
 //! A plan is made once for a statement's text and kept with the prepared statement, or in the cache
-//! behind the lexer. It holds the definitions that it was made for; when the catalog's generation
-//! has moved on, or when locking the table finds another definition, it is made again. Plans are
+//! behind the lexer. It holds the definitions that it was made for. It is made again when the
+//! catalog's generation has moved on, or when locking the table finds another definition. Plans are
 //! immutable and shared.
 //!
 //! What these plans can't express goes to the query engine ([`external`]), if there is one.
@@ -329,8 +329,8 @@ impl<'a> Planner<'a> {
         Planned { plan, params, columns, generation: self.catalog.generation(), zone, passing }
     }
 
-    /// Plans a query: as a hot statement if it is simple enough, else as a tree of nodes, and what
-    /// that has no place for by the query engine.
+    /// Plans a query: as a hot statement if it is simple enough, else as a tree of nodes. The query
+    /// engine gets what has no place there.
     fn plan_query(
         &self,
         query: &Query,

@@ -1,7 +1,7 @@
 //! Nested Loop: for each row of the outer side the inner side is run again.
 //!
-//! If the inner side is a row by its key, and there are more than a few outer rows, the inner rows
-//! of many outer rows are looked up together: see [`Ahead`].
+//! The inner side may be a row by its key. If there are more than a few outer rows, the inner rows
+//! of many outer rows are then looked up together: see [`Ahead`].
 
 use std::mem;
 

@@ -2,7 +2,7 @@
 //!
 //! A full table takes no more keys. A row with a key that it does not have waits in a partition,
 //! chosen by the key's hash. When the table's results have been given, each partition is read into
-//! an empty table, which may become full as well: its rows wait at another level.
+//! an empty table. That may become full as well: its rows wait at another level.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

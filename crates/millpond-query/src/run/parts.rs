@@ -1,4 +1,4 @@
-//! What a node is made of: its inputs, its expressions, the slots that it fills, and whether it
+//! What a node is made of: its inputs, its expressions, the slots that it fills. Also whether it
 //! gives the same rows each time it is run.
 
 use std::ops::Range;
@@ -182,8 +182,8 @@ pub(super) struct Changes {
     pub(super) ctes: bool,
 }
 
-/// Whether a node gives the same rows each time it is run: it uses no row from outside of it, no
-/// parameter that changes, and no work table. (A volatile function is not a reason to run it
+/// Whether a node gives the same rows each time it is run. Then it uses no row from outside of it,
+/// no parameter that changes, and no work table. (A volatile function is not a reason to run it
 /// again.)
 pub(super) fn is_fixed(node: &Node, plan: &QueryPlan, changes: &Changes) -> bool {
     let mut own = Vec::new();

@@ -1,5 +1,5 @@
-//! Memory that the plans of a connection's statements use again: a warm statement allocates little,
-//! and does not count references to definitions that all sessions share.
+//! Memory that the plans of a connection's statements use again. So a warm statement allocates
+//! little, and does not count references to definitions that all sessions share.
 
 use std::sync::Arc;
 

@@ -39,7 +39,7 @@ struct FoundRows {
     /// Those without NULL.
     keys: KeyTable,
     with_nulls: Vec<Vec<Value>>,
-    /// All of them, if they have several columns: a row with a NULL in one of them is another one
+    /// All of them, if they have several columns. A row with a NULL in one of them is another one
     /// than all of these if the other columns say so.
     rows: Vec<Vec<Value>>,
     _held: Held,

@@ -44,8 +44,8 @@ fn digits(always: usize, extra: i8) -> Option<usize> {
     (extra <= 0).then(|| always.saturating_sub(fewer).max(1))
 }
 
-/// Lays out digits as PostgreSQL does: without an exponent while it is at least -4 and below
-/// `fixed_below`, the number of digits that the type always holds or that are wanted.
+/// Lays out digits as PostgreSQL does. An exponent is left out if it is at least -4 and below
+/// `fixed_below`, which is the number of digits that the type always holds or that are wanted.
 fn write(
     nan: bool,
     infinite: bool,

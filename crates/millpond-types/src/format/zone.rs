@@ -45,8 +45,8 @@ impl Zone {
     /// The zone of a session that has set none.
     pub const UTC: Zone = Zone::Fixed(0);
 
-    /// The zone of a text as `SET TimeZone` takes it, and how `SHOW` spells it: a name, hours east
-    /// of UTC, or an offset in POSIX's form, which counts to the west.
+    /// The zone of a text as `SET TimeZone` takes it, and how `SHOW` spells it. The text is a name,
+    /// hours east of UTC, or an offset in POSIX's form, which counts to the west.
     pub fn parse(text: &str) -> Option<(Zone, String)> {
         let text = text.trim();
         if let Ok(hours) = text.parse::<f64>() {

@@ -1,7 +1,7 @@
 //! Casts to the types of the catalog. Here `xid` is a bigint, `name` and `"char"` are texts.
 //!
-//! A value of a type that names objects (`regclass`) is made by a function, because it takes a look
-//! into the catalog: of the object's name, or of its number.
+//! A function makes a value of a type that names objects (`regclass`), because it takes a look into
+//! the catalog. It gets the object's name or its number.
 
 use millpond_syntax::tree::{self, TypeName};
 use millpond_types::other::{REGCLASS, REGNAMESPACE, REGPROC, REGPROCEDURE, REGROLE, REGTYPE};

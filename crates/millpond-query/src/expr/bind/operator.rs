@@ -126,7 +126,7 @@ impl Binder<'_> {
     }
 
     /// Binds a chain of binary operators. The parser leans `a + b + c` to the left as deep as it is
-    /// long, so the left side is walked down in a loop, not by recursion.
+    /// long. So the left side is walked down in a loop, not by recursion.
     pub(super) fn binary(&mut self, chain: &tree::Expr, scope: &dyn Scope) -> Result<Typed> {
         let mut rest = Vec::new();
         let mut first = chain;

@@ -1,4 +1,4 @@
-//! The catalog of functions: each has PostgreSQL's number and name, the types of its arguments and
+//! The catalog of functions. Each has PostgreSQL's number and name, the types of its arguments and
 //! of its result, and the Rust function that computes it.
 //!
 //! A family of functions is a file with a table of [`Proc`]s. To add a function, add an entry to
@@ -26,7 +26,7 @@ pub(crate) enum Param {
     /// An array whose elements are of the type that [`Param::AnyElement`] stands for.
     AnyArray,
     /// A value of any type. All arguments of this kind are converted to the type that they have in
-    /// common, which is also the type of a result of this kind.
+    /// common. A result of this kind has that type, too.
     AnyCompatible,
     /// An array whose elements are of the type that [`Param::AnyCompatible`] stands for.
     AnyCompatibleArray,

@@ -203,8 +203,8 @@ impl Relation {
         names::with_catalog(env, |catalog| system::relation_name(catalog, self.oid.into()))
     }
 
-    /// Whether it has a column of this name or number; a column of that number at all is a
-    /// system column if the number is negative.
+    /// Whether it has a column of this name or number. Every relation has the system columns, whose
+    /// numbers are negative.
     fn has_column(&self, column: &Datum<'_>, env: &Env<'_>) -> Result<bool> {
         const SYSTEM: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
         names::with_catalog(env, |catalog| {

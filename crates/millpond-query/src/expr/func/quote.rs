@@ -53,8 +53,8 @@ pub(super) static PROCS: &[Proc] = &[
     proc(3540, "format", &[TEXT], TEXT, Body::Datums(format)).stable().called_on_null(),
 ];
 
-/// Whether a name needs no quotes: it is made of small letters, digits, `_` and `$`, does not begin
-/// with a digit, and is no word that PostgreSQL reserves in some place.
+/// Whether a name needs no quotes. It is made of small letters, digits, `_` and `$`, and does not
+/// begin with a digit. It is no word that PostgreSQL reserves in some place.
 fn is_plain(name: &str) -> bool {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_');

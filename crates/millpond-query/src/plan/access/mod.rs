@@ -2,11 +2,11 @@
 //!
 //! The condition is split at its ANDs. A conjunct `column op value`, where the value is the same
 //! for all rows of the table, can become part of a key. In a nested loop the value may come from
-//! the tables outside of it. For each index the leading columns that have an equality
-//! are taken, then a list of values or a range on the next. What is taken this way is exact and
-//! leaves the filter: a value beyond the range of the column's type gives no rows, or an open end,
-//! when the key is made. A conjunct that is an OR can be taken if each of its sides gives a part of
-//! one index.
+//! the tables outside of it. For each index the leading columns that have an equality are taken,
+//! then a list of values or a range on the next. What is taken this way is exact and leaves the
+//! filter. A value beyond the range of the column's type gives no rows, or an open end, when the
+//! key is made. A conjunct that is an OR can be taken if each of its sides gives a part of one
+//! index.
 
 mod choice;
 mod sargable;

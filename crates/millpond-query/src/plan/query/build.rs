@@ -214,8 +214,8 @@ impl Planning<'_> {
         Ok(Path { node, targets: Vec::new(), rows, cost: rows, ordered: false, one_row: false })
     }
 
-    /// A full join. Without a pair of keys all rows of the right side stand under one key, and each
-    /// row of the left side is compared with each of them.
+    /// A full join. Without a pair of keys all rows of the right side stand under one key. Each row
+    /// of the left side is compared with each of them.
     fn full(&mut self, join: &FullJoin<'_>, own: Vec<Expr>) -> Result<Path> {
         let outer = self.solve(&join.left, &[], Wanted::default())?;
         let inner = self.solve(&join.right, &[], Wanted::default())?;

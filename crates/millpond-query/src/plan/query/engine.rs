@@ -16,9 +16,9 @@ const MUCH_WORK: f64 = 130_000.0;
 const MOST_NODES: usize = 64;
 
 impl PlannedQuery {
-    /// Whether the engine is to have it: it aggregates a large table or a join of such, the work is
-    /// worth the milliseconds that each run of the engine begins with, and the engine computes all
-    /// that is in it as PostgreSQL does, in steps that are short enough for a cancel.
+    /// Whether the engine is to have it. It must aggregate a large table or a join of such. The
+    /// work must be worth the milliseconds that each run of the engine begins with. The engine must
+    /// compute all that is in it as PostgreSQL does, in steps that are short enough for a cancel.
     pub(in crate::plan) fn is_for_engine(&self) -> bool {
         let is_much = self.read_through >= LARGE_TABLE_ROWS as f64 || self.cost >= MUCH_WORK;
         self.largest_table >= LARGE_TABLE_ROWS

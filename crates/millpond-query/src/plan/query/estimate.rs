@@ -114,8 +114,8 @@ impl Planning<'_> {
         (rows.max(1.0), lookups)
     }
 
-    /// Rows that have one value in a column of an index: as if each row of the table that the value
-    /// comes from had as many as the others.
+    /// Rows that have one value in a column of an index. They are counted as if each row of the
+    /// table that the value comes from had as many.
     fn rows_of_key(&self, part: &KeyPart, live: f64) -> f64 {
         let guess = live.sqrt();
         match &part.expr {
@@ -155,8 +155,8 @@ impl Planning<'_> {
         1.0 / values(a).max(values(b))
     }
 
-    /// How many values a column has: a key as many as its table has rows, and what must be equal to
-    /// a key as many as the key. Of others nothing is known.
+    /// How many values a column has. A key has as many as its table has rows. What must be equal to
+    /// a key has as many as the key. Of others nothing is known.
     fn distinct_values(&self, column: usize) -> f64 {
         let Some(live) = self.live_of(column) else { return UNKNOWN_ROWS };
         let equal = self.equal_columns.iter().find(|columns| columns.contains(&column));

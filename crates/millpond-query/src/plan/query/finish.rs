@@ -1,5 +1,5 @@
-//! The last step: what expressions of a plan still have of queries around it become parameters, and
-//! what they have of queries inside of them calls of plans.
+//! The last step. What expressions of a plan still have of queries around it becomes parameters.
+//! What they have of queries inside of them becomes calls of plans.
 
 use std::sync::Arc;
 

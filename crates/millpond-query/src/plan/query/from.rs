@@ -20,8 +20,8 @@ use crate::expr::Expr;
 use crate::plan::access::conjuncts;
 use crate::system_relations::is_system;
 
-/// A subquery's targets may have this many parts for it to become a part of the query around it:
-/// what they stand for is copied to each place that uses them.
+/// A subquery's targets may have this many parts for it to become a part of the query around it.
+/// What they stand for is copied to each place that uses them.
 const MAX_TARGET_PARTS: usize = 64;
 
 /// What is known around an item.

@@ -1,9 +1,9 @@
 //! From the typed query tree to a tree of nodes.
 //!
-//! A query is planned from the inside out: [`from`] makes a [`problem`] of FROM and WHERE (what is
-//! to be joined, and the conditions), [`order`] decides in which order and how, [`build`] makes the
-//! nodes. [`select`] and [`body`] put grouping, windows, order and limits on top. [`finish`] at the
-//! end replaces what is left of subqueries in expressions by calls of plans of their own.
+//! A query is planned from the inside out. [`from`] makes a [`problem`] of FROM and WHERE: what is
+//! to be joined, and the conditions. [`order`] decides in which order and how, and [`build`] makes
+//! the nodes. [`select`] and [`body`] put grouping, windows, order and limits on top. [`finish`] at
+//! the end replaces what is left of subqueries in expressions by calls of plans of their own.
 //!
 //! Planning is bounded: each choice is made once, without search; what it copies is counted.
 

@@ -1,8 +1,8 @@
 //! Plans of queries: a tree of nodes, with PostgreSQL's names.
 //!
 //! A node gives rows one at a time, in the slots of the relations below it. A join's row is the
-//! rows in the slots of both sides; nothing is copied. A node that keeps rows (a sort, the inner
-//! side of a hash join) keeps what is in the slots of its input, and puts it back.
+//! rows in the slots of both sides; nothing is copied. A node that keeps rows keeps what is in the
+//! slots of its input, and puts it back. Sorts do, and the inner sides of hash joins.
 //!
 //! A plan is immutable and shared. What changes while it runs is in the states of `run`.
 
@@ -43,8 +43,8 @@ pub(crate) enum SlotKind {
 }
 
 /// A subquery within an expression. It has slots and a state of its own: the columns of the query
-/// around it that it uses come as parameters. A query of WITH that it reads and that is not among
-/// its plan's own is one of a plan around it, and is run once for both.
+/// around it that it uses come as parameters. It may read a query of WITH that is not among its
+/// plan's own. That is one of a plan around it, and is run once for both.
 #[derive(Debug)]
 pub(crate) struct SubPlan {
     pub(crate) kind: SubqueryKind,

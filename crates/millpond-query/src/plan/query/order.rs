@@ -1,10 +1,10 @@
 //! In which order relations are joined, and how.
 //!
 //! The order begins with the item that is found best, and goes on with the one that costs least
-//! from the rows so far: by a key in a nested loop, by a hash table, or by looking at all pairs.
-//! What no condition joins to the rows so far comes last. A few beginnings are tried, each also
-//! with the item that leaves the fewest rows next. Outer joins and semi-joins follow as soon as
-//! there is what they need.
+//! from the rows so far. That may be by a key in a nested loop, by a hash table, or by looking at
+//! all pairs. What no condition joins to the rows so far comes last. A few beginnings are tried,
+//! each also with the item that leaves the fewest rows next. Outer joins and semi-joins follow as
+//! soon as there is what they need.
 
 use super::Planning;
 use super::estimate::{KEEP, sort_cost};

@@ -108,8 +108,8 @@ impl Planning<'_> {
         Ok(true)
     }
 
-    /// Turns semi-joins into inner joins with what they look for, where that finds the rows of a
-    /// table by key that would else be read through.
+    /// Turns semi-joins into inner joins with what they look for. It does so where that finds the
+    /// rows of a table by key that would else be read through.
     pub(super) fn drive_by_sublinks(&mut self, problem: &mut Problem<'_>) -> Result<()> {
         let mut at = 0;
         while at < problem.dependents.len() {

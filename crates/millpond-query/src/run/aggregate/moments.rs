@@ -1,8 +1,8 @@
 //! Variances and regressions.
 //!
-//! Of floats with the updating formula of Youngs and Cramer, which does not lose what is small
-//! beside a large mean; of integers and numerics exactly, from the sums of the values and of their
-//! squares.
+//! Those of floats use the updating formula of Youngs and Cramer, which does not lose what is small
+//! beside a large mean. Those of integers and numerics are exact, from the sums of the values and
+//! of their squares.
 
 use millpond_types::numeric::Parts;
 

@@ -26,8 +26,8 @@ pub(super) fn mode(sorted: &[Value]) -> Value {
     sorted.get(best).cloned().unwrap_or_default()
 }
 
-/// The first value at or behind a fraction of the values; of an array of fractions, the array of
-/// type `ty` with the value at each.
+/// The first value at or behind a fraction of the values. Of an array of fractions, it is the array
+/// of type `ty` with the value at each.
 pub(super) fn discrete(sorted: &[Value], fraction: Datum<'_>, ty: DataType) -> Result<Value> {
     at_each(sorted, fraction, ty, discrete_at)
 }

@@ -2,7 +2,7 @@
 //!
 //! A key's hash says its batch. Rows of the current batch are in memory or are being looked at; the
 //! rows of later ones, of both sides, are in files. If a batch does not fit, there are more batches
-//! from then on: a row either stays in its batch or goes to a later one, never to one before.
+//! from then on. A row either stays in its batch or goes to a later one, never to one before.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

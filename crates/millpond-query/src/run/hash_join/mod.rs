@@ -1,8 +1,8 @@
 //! Hash Join: the inner side's rows are kept in a table by their keys.
 //!
 //! The table has the memory of hash tables (`work_mem` times `hash_mem_multiplier`). If the rows
-//! need more, both sides are cut into batches by the hashes of keys, and one batch is joined after
-//! the other: see [`batches`]. Rows of one key are never cut: beyond that memory they take what the
+//! need more, both sides are cut into batches by the hashes of keys. One batch is joined after the
+//! other: see [`batches`]. Rows of one key are never cut: beyond that memory they take what the
 //! bound of all queries leaves.
 
 mod batches;

@@ -74,8 +74,8 @@ impl Frames {
         Ok(start..end.max(start))
     }
 
-    /// The end of a frame that is an offset away: the first row of a frame that starts there, or
-    /// the first one behind a frame that ends there.
+    /// The end of a frame that is an offset away. It is the first row of a frame that starts there,
+    /// or the first one behind a frame that ends there.
     fn shifted(
         &self,
         partition: &Partition,

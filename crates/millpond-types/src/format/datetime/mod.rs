@@ -1,5 +1,5 @@
-//! Dates and time stamps as text, in PostgreSQL's styles: `DateStyle` decides how they are written,
-//! and the order in which numbers are read that don't tell what they are.
+//! Dates and time stamps as text, in PostgreSQL's styles. `DateStyle` decides how they are written.
+//! It also decides the order of numbers that don't tell what they are.
 
 mod civil_fields;
 mod decode;

@@ -1,8 +1,8 @@
 //! Trigonometry in degrees, exact where the result is a round number.
 //!
 //! Each function reduces its argument to the first quadrant. There, sine up to 30 degrees and
-//! cosine up to 60 are scaled so that the value at the end of the range is exactly one half, and
-//! the other two ranges follow from them.
+//! cosine up to 60 are scaled. So the value at the end of the range is exactly one half. The other
+//! two ranges follow from them.
 
 /// A degree in radians.
 pub(super) const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;

@@ -1,5 +1,6 @@
 //! Powers, roots and logarithms of decimal numbers, with PostgreSQL's rules for the number of
-//! digits: at least 16 significant ones, and no fewer behind the point than the arguments have.
+//! digits. There are at least 16 significant ones, and no fewer behind the point than the arguments
+//! have.
 
 use std::cmp::Ordering;
 
