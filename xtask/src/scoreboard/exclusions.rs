@@ -57,7 +57,12 @@ fn is_one_of(word: &str, alternatives: &str) -> bool {
         "'" => word.starts_with('\''),
         _ => match alternatives.strip_prefix('!') {
             Some(others) => others.split('|').all(|other| other != word),
-            None => alternatives.split('|').any(|alternative| alternative == word),
+            None => {
+                alternatives.split('|').any(|alternative| match alternative.strip_prefix('*') {
+                    Some(end) if !end.is_empty() => word.ends_with(end),
+                    _ => alternative == word,
+                })
+            }
         },
     }
 }
@@ -68,7 +73,7 @@ mod tests {
     use millpond_oracle::words;
 
     const RULES: &str = "# a comment\n= runs: never left out\ncreate table t (\n\n= tables\n\
-                         create table !t\n= literals\n... x '\n= two\na|b ... c";
+                         create table !t\n= literals\n... x '\n= two\na|b ... c\ne *_ops";
 
     fn reason(statement: &str) -> Option<&'static str> {
         Exclusions::of(RULES).reason(&words(statement))
@@ -82,6 +87,8 @@ mod tests {
         assert_eq!(reason("select x 'y'"), Some("literals"));
         assert_eq!(reason("select 'x' 'y'"), None);
         assert_eq!(reason("b d c"), Some("two"));
+        assert_eq!(reason("e int4_ops"), Some("two"));
+        assert_eq!(reason("e ops"), None);
         assert_eq!(reason("select b d c"), None);
     }
 

@@ -124,12 +124,14 @@ fn defined(words: &[String]) -> Option<(Kind, String)> {
             let all: Vec<String> = words.map(str::to_owned).collect();
             return Some((Kind::Operator, symbol(&all)));
         }
-        "type" | "domain" | "sequence" | "role" | "user" | "group" | "collation" | "language"
-        | "conversion" | "server" | "statistics" => Kind::Other,
+        "index" | "type" | "domain" | "sequence" | "role" | "user" | "group" | "collation"
+        | "language" | "conversion" | "server" | "statistics" => Kind::Other,
         _ => return None,
     };
-    while words.next_if(|word| matches!(*word, "if" | "not" | "exists")).is_some() {}
-    let mut name = words.next()?;
+    let before_name = ["if", "not", "exists", "concurrently"];
+    while words.next_if(|word| before_name.contains(word)).is_some() {}
+    // An index may have no name.
+    let mut name = words.next().filter(|name| *name != "on")?;
     // Of a name with a schema, what is behind the schema.
     while words.next_if_eq(&".").is_some() {
         name = words.next()?;

@@ -5,7 +5,7 @@
 //! both run is never copied, so a wrong change shows in later answers. After each statement both
 //! sessions are in a transaction, in a failed one, or in none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use millpond_oracle::{Answer, Client, Statement, Transaction, words};
@@ -33,6 +33,8 @@ pub struct Pair<'a> {
     exclusions: &'a Exclusions,
     objects: Objects,
     given: HashMap<String, Given>,
+    /// The words of definitions that only PostgreSQL has run, names of relations among them.
+    defined: HashSet<String>,
     begin: Option<Begin>,
     /// Relations that Millpond does not take, and why.
     pub not_given: Vec<String>,
@@ -50,7 +52,8 @@ struct Begin {
 impl<'a> Pair<'a> {
     pub fn new(theirs: Client, ours: Server, exclusions: &'a Exclusions) -> Self {
         let (objects, given) = (Objects::default(), HashMap::new());
-        Pair { theirs, ours, exclusions, objects, given, begin: None, not_given: Vec::new() }
+        let (defined, not_given) = (HashSet::new(), Vec::new());
+        Pair { theirs, ours, exclusions, objects, given, defined, begin: None, not_given }
     }
 
     /// Begins with what Millpond has, and what it does not have.
@@ -80,7 +83,7 @@ impl<'a> Pair<'a> {
     /// Gives Millpond all tables that PostgreSQL has.
     pub fn give_all(&mut self) -> io::Result<()> {
         let now = snapshot(&mut self.theirs)?;
-        self.give(&now, now.keys().cloned().collect(), false);
+        self.give(&now, now.keys().cloned().collect());
         Ok(())
     }
 
@@ -102,6 +105,9 @@ impl<'a> Pair<'a> {
         let expected = self.theirs.run(&statement.text, &statement.data)?;
         if alone && expected.refusal().is_none() {
             self.objects.drop_named(&words);
+            if !is_query(&words) {
+                self.defined.extend(words.iter().cloned());
+            }
             self.objects.define(&words, exclusion.as_deref().unwrap_or("refused by Millpond"));
         }
         if let Some(begin) = self.begin.as_mut().filter(|_| !is_query(&words)) {
@@ -157,8 +163,8 @@ impl<'a> Pair<'a> {
             let start = &literal[..end.unwrap_or(literal.len())];
             let is_prefix = start.len() >= 3 && start.len() < literal.len();
             let names = |name: &str| name == start || is_prefix && name.starts_with(start);
-            let given = self.given.iter().find(|(name, given)| given.alone && names(name));
-            given.map(|_| "system catalogs, of relations that only PostgreSQL defines".to_owned())
+            let defined = self.defined.iter().find(|name| names(name));
+            defined.map(|_| "system catalogs, of relations that only PostgreSQL defines".to_owned())
         })
     }
 
@@ -190,7 +196,8 @@ impl<'a> Pair<'a> {
                 None => Ok(None),
             };
         }
-        if !alone {
+        // What DROP takes away may have hidden a relation of the same name.
+        if !alone && first != "drop" {
             return Ok(None);
         }
         snapshot(&mut self.theirs).map(Some)
@@ -202,7 +209,7 @@ impl<'a> Pair<'a> {
         let named: Vec<String> = words.iter().filter(is_derived).cloned().collect();
         if !named.is_empty() && self.theirs.transaction() != Transaction::Failed {
             let now = snapshot(&mut self.theirs)?;
-            self.give(&now, named, true);
+            self.give(&now, named);
         }
         Ok(())
     }
@@ -267,15 +274,15 @@ impl<'a> Pair<'a> {
         };
         let Some(before) = before else { return Ok(()) };
         let now = snapshot(&mut self.theirs)?;
-        self.give(&now, differing(&before, &now), true);
+        self.give(&now, differing(&before, &now));
         Ok(())
     }
 
     /// Gives Millpond these relations, or takes away what PostgreSQL no longer has.
-    fn give(&mut self, now: &Snapshot, names: Vec<String>, alone: bool) {
+    fn give(&mut self, now: &Snapshot, names: Vec<String>) {
         let mut left = names;
         while let Some(name) = left.pop() {
-            if self.give_one(&name, now, alone) || !self.align() {
+            if self.give_one(&name, now) || !self.align() {
                 continue;
             }
             // A failure has ended Millpond's transaction, and a new one has none of the changes.
@@ -287,18 +294,17 @@ impl<'a> Pair<'a> {
     }
 
     /// False: Millpond doesn't take the relation.
-    fn give_one(&mut self, name: &str, now: &Snapshot, alone: bool) -> bool {
+    fn give_one(&mut self, name: &str, now: &Snapshot) -> bool {
         let mut copier = Copier { theirs: &mut self.theirs, ours: &mut self.ours };
         let given = match now.get(name) {
             Some(state) => copier.give(name, state, self.given.get(name)).map(Some),
             None => copier.take(name).map(|()| None),
         };
-        let alone = alone || self.given.get(name).is_some_and(|given| given.alone);
         self.given.remove(name);
         match given {
             Ok(given) => {
                 self.objects.find(name);
-                self.given.extend(given.map(|given| (name.to_owned(), Given { alone, ..given })));
+                self.given.extend(given.map(|given| (name.to_owned(), given)));
                 true
             }
             Err(message) => {

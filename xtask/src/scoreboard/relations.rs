@@ -66,8 +66,6 @@ pub struct Given {
     pub shape: String,
     /// Why only PostgreSQL changes its rows: what Millpond's table lacks.
     pub limit: Option<String>,
-    /// A statement has defined or changed it that only PostgreSQL ran.
-    pub alone: bool,
     /// Its rows are copied before each statement that names it.
     pub derived: bool,
 }
@@ -151,7 +149,7 @@ impl Copier<'_> {
             self.ours(&key, "")?;
         }
         let limit = self.theirs(&of(LIMIT))?.pop();
-        Ok(Given { shape: state.shape.clone(), limit, alone: false, derived: state.derived })
+        Ok(Given { shape: state.shape.clone(), limit, derived: state.derived })
     }
 
     /// Takes a table away.
