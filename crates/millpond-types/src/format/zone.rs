@@ -1,8 +1,8 @@
 //! Time zones: how far a session's clock is from UTC.
 //!
 //! Without the feature `time-zones` there are UTC and zones of a fixed offset; with it every zone
-//! of the IANA's database. Its rules are known until 2100; later dates get the zone's standard
-//! time.
+//! of the IANA's database. Its rules are known until 2100. A later year is read as an earlier one
+//! whose days fall on the same days of the week.
 
 use crate::{TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY};
 
@@ -177,17 +177,36 @@ fn posix(text: &str) -> Option<i32> {
 
 #[cfg(feature = "time-zones")]
 mod named {
-    use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
+    use chrono::{DateTime, Datelike, MappedLocalTime, NaiveDate, NaiveDateTime, Offset, TimeZone};
     use chrono_tz::{OffsetName, Tz};
 
     /// Microseconds from 1970 to 2000.
     const EPOCH_2000_US: i64 = 946_684_800_000_000;
     const DAY_US: i64 = 86_400_000_000;
 
+    /// After so many years, dates fall on the same days of the week again.
+    const CYCLE_US: i64 = 146_097 * DAY_US;
+    /// The first year without rules.
+    const FIRST_UNKNOWN: i32 = 2100;
+
     fn naive(us: i64) -> NaiveDateTime {
-        // The calendar ends before PostgreSQL's time stamps do; there, rules are of no interest.
+        // chrono's calendar ends before PostgreSQL's time stamps do.
+        let us = if us > CYCLE_US { us % CYCLE_US + CYCLE_US } else { us };
         let since_1970 = DateTime::from_timestamp_micros(us.saturating_add(EPOCH_2000_US));
-        since_1970.map_or(NaiveDateTime::MAX, |time| time.naive_utc())
+        let time = since_1970.map_or(NaiveDateTime::MIN, |time| time.naive_utc());
+        if time.year() < FIRST_UNKNOWN { time } else { like(time).unwrap_or(time) }
+    }
+
+    /// The same day of the last year with rules that has its length and begins on its day of the
+    /// week.
+    fn like(time: NaiveDateTime) -> Option<NaiveDateTime> {
+        let days = |year| {
+            let first = NaiveDate::from_yo_opt(year, 1)?;
+            Some((first.weekday(), first.leap_year()))
+        };
+        let own = days(time.year());
+        let year = (FIRST_UNKNOWN - 28..FIRST_UNKNOWN).rev().find(|year| days(*year) == own)?;
+        Some(NaiveDate::from_yo_opt(year, time.ordinal())?.and_time(time.time()))
     }
 
     pub(super) fn offset_at(zone: Tz, utc: i64) -> i32 {
@@ -280,5 +299,18 @@ mod tests {
         assert_eq!(berlin.local(at("2026-03-29 01:30")), at("2026-03-29 03:30"));
         assert_eq!(berlin.local(i64::MAX), i64::MAX);
         assert_eq!(berlin.offset_at(i64::MAX - 1), 3600);
+        for (utc, hours) in [
+            ("2099-07-01", 2),
+            ("2100-03-28 00:59", 1),
+            ("2100-03-28 01:00", 2),
+            ("2399-12-31", 1),
+            ("2400-03-26 00:59", 1),
+            ("2400-03-26 01:00", 2),
+            ("205000-07-10", 2),
+            ("290000-07-10", 2),
+            ("4713-01-01 BC", 0),
+        ] {
+            assert_eq!(berlin.offset_at(at(utc)) / 3600, hours, "{utc}");
+        }
     }
 }
