@@ -36,6 +36,7 @@ impl Analyzer<'_> {
             .as_ref()
             .map(|e| level.within(Clause::Having, || binder.condition(e, "HAVING", &level)))
             .transpose()?;
+        super::window::check_names(&level)?;
         let mut keys = level.order_by(order_by, &targets, binder)?;
         let mut group_by = level.group_by(&select.group_clause, &targets, binder)?;
         let mut distinct =

@@ -82,3 +82,5 @@ select id, sum(y) over (order by id rows between unbounded following and current
 select id, count(distinct x) over () from a;
 select id, lower(s) over () from a;
 select id, row_number() filter (where true) over () from a;
+select count(*) over w from a window w as (order by id), w as (order by x);
+select 1 from a window v as (), w as (v), w as ();
