@@ -130,6 +130,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::array::PROCS,
     super::array::ROWS,
     super::bytes::PROCS,
+    super::send::PROCS,
     super::conditional::PROCS,
     super::datetime::AGE,
     super::datetime::ARITH,

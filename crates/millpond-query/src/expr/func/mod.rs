@@ -23,6 +23,7 @@ mod reg;
 mod relation;
 pub(super) mod resolve;
 mod row_list;
+mod send;
 mod series;
 mod session;
 mod size;

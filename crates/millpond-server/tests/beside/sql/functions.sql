@@ -90,3 +90,7 @@ select unnest(array[1, 2]), generate_subscripts(array['a', 'b', 'c'], 1);
 select json_agg(x order by x), jsonb_object_agg(x, x * 2) from generate_series(1, 3) x;
 select typname, typlen, typbyval, typcategory, typispreferred, typelem, typarray, typalign, typstorage, typcollation from pg_type where oid in (16, 18, 19, 22, 23, 25, 26, 30, 114, 1007, 1009, 1082, 1186, 1700, 2950, 3802) order by oid;
 select oid = '23', oid = 23::int8, oid in (23, 25) from pg_type where typname = 'int4';
+select int2send(258::smallint), int4send(-2), int8send(1), float4send('1.5'), float8send('-0'), boolsend(true);
+select float4send('4.4501363e-308'::real);
+select float4send('5e-20'), float4send('nan'), float8send(null);
+select booleq(bool 'false', false), boolne(true, null), boollt(false, true), boolgt(false, true), boolle(true, true), boolge(false, true);
