@@ -323,10 +323,11 @@ impl<'a> Pair<'a> {
 /// Whether a statement only reads.
 fn is_query(words: &[String]) -> bool {
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+    let reads = !has(&["insert", "update", "delete"]);
     match words.first().map_or("", String::as_str) {
         "select" | "values" | "table" | "(" => !has(&["update", "share"]),
-        "with" => !has(&["insert", "update", "delete"]),
-        "copy" => has(&["to"]) && words.get(1).is_some_and(|word| word == "("),
+        "with" => reads,
+        "copy" => reads && has(&["to"]) && words.get(1).is_some_and(|word| word == "("),
         "analyze" | "vacuum" | "prepare" | "execute" => true,
         _ => false,
     }
