@@ -91,7 +91,7 @@ fn what_the_database_has_found_is_shown_where_nothing_is_set() {
 
 #[test]
 fn configuration_files() {
-    let parse = |text| configuration::parse(Path::new("millpond.conf"), text);
+    let parse = |text| configuration::files::parse(Path::new("millpond.conf"), text);
     let text = "# hello\nshared_buffers = 64MB # small\napplication_name 'it''s me'\n\n";
     let found: Vec<_> = parse(text)
         .unwrap()
@@ -137,7 +137,7 @@ proptest::proptest! {
                 let _ = value::show(definition, &value);
             }
         }
-        let _ = configuration::parse(Path::new("millpond.conf"), &text);
+        let _ = configuration::files::parse(Path::new("millpond.conf"), &text);
     }
 }
 
