@@ -18,6 +18,7 @@
 //! parses and prints.
 
 mod arith;
+mod magnitude;
 mod root;
 mod small;
 mod text;
@@ -26,7 +27,9 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-pub use small::NumericSum;
+use magnitude::Magnitude;
+
+pub use small::{NumericSum, Small};
 
 /// The largest display scale.
 pub const MAX_SCALE: u16 = 16383;
@@ -194,14 +197,10 @@ impl<'a> NumericRef<'a> {
                 _ => Parts::NaN,
             };
         }
-        let (negative, dscale, weight, start) = if header & SHORT != 0 {
-            let weight = i32::from(header & 0x7f) - 64;
-            (header & SHORT_SIGN != 0, header >> 7 & 0x3f, weight, 2)
-        } else {
-            let weight = self.0.get(2..4).map_or(0, |w| i16::from_le_bytes([w[0], w[1]]));
-            (header & LONG_SIGN != 0, header & !SPECIAL, i32::from(weight), 4)
+        let Some(Magnitude { negative, weight, digits }) = self.magnitude() else {
+            return Parts::NaN;
         };
-        let digits = self.0.get(start..).unwrap_or_default();
+        let dscale = if header & SHORT != 0 { header >> 7 & 0x3f } else { header & !SPECIAL };
         let digits = digits.chunks_exact(2).map(|d| u16::from_le_bytes([d[0], d[1]])).collect();
         Parts::Finite(Decimal { negative, weight, dscale, digits })
     }
@@ -229,22 +228,6 @@ impl Decimal {
     /// Whether this is zero.
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
-    }
-
-    fn cmp_value(&self, other: &Self) -> Ordering {
-        match (self.is_zero(), other.is_zero()) {
-            (true, true) => return Ordering::Equal,
-            (true, false) => {
-                return if other.negative { Ordering::Greater } else { Ordering::Less };
-            }
-            (false, true) => return if self.negative { Ordering::Less } else { Ordering::Greater },
-            (false, false) => {}
-        }
-        if self.negative != other.negative {
-            return other.negative.cmp(&self.negative);
-        }
-        let magnitude = self.weight.cmp(&other.weight).then_with(|| self.digits.cmp(&other.digits));
-        if self.negative { magnitude.reverse() } else { magnitude }
     }
 }
 
@@ -289,9 +272,9 @@ pub(super) fn encode_key(number: NumericRef<'_>, out: &mut Vec<u8>) {
 
 impl Ord for NumericRef<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        match (self.parts(), other.parts()) {
-            (Parts::Finite(a), Parts::Finite(b)) => a.cmp_value(&b),
-            (a, b) => a.class().cmp(&b.class()),
+        match (self.magnitude(), other.magnitude()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => self.parts().class().cmp(&other.parts().class()),
         }
     }
 }

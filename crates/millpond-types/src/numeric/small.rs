@@ -10,10 +10,12 @@ use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, SHORT, SHORT_
 /// Digits of base 10000 that fit, with room for a sum.
 const MAX_DIGITS: usize = 9;
 const BASE: i128 = 10_000;
+/// Digits that fit into 64 bits.
+const DIGITS_OF_U64: usize = 4;
 
-/// The number `coefficient * 10000^exponent`.
+/// A number of few digits, for arithmetic without memory: `coefficient * 10000^exponent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Small {
+pub struct Small {
     coefficient: i128,
     exponent: i32,
     dscale: u16,
@@ -22,17 +24,23 @@ pub(super) struct Small {
 impl NumericRef<'_> {
     /// The number as a small one, if it has the short form and few digits.
     #[inline]
-    pub(super) fn small(self) -> Option<Small> {
+    pub fn small(self) -> Option<Small> {
         let (header, digits) = self.0.split_first_chunk()?;
         let header = u16::from_le_bytes(*header);
         if header & super::SPECIAL != SHORT || digits.len() > 2 * MAX_DIGITS {
             return None;
         }
-        let (mut coefficient, mut count) = (0, 0);
-        for digit in digits.chunks_exact(2) {
-            coefficient = coefficient * BASE + i128::from(u16::from_le_bytes([digit[0], digit[1]]));
-            count += 1;
+        let (first, rest) = digits.split_at(digits.len().min(2 * DIGITS_OF_U64));
+        // Most numbers have no more, and a wider integer costs more.
+        let mut short = 0;
+        for digit in first.chunks_exact(2) {
+            short = short * BASE as u64 + u64::from(u16::from_le_bytes([digit[0], digit[1]]));
         }
+        let mut coefficient = i128::from(short);
+        for digit in rest.chunks_exact(2) {
+            coefficient = coefficient * BASE + i128::from(u16::from_le_bytes([digit[0], digit[1]]));
+        }
+        let count = (digits.len() / 2) as i32;
         if header & SHORT_SIGN != 0 {
             coefficient = -coefficient;
         }
@@ -48,22 +56,33 @@ impl Small {
         if shift == 0 {
             return Some(self.coefficient);
         }
-        self.coefficient.checked_mul(BASE.checked_pow(shift)?)
+        product(self.coefficient, BASE.checked_pow(shift)?)
     }
 
-    pub(super) fn add(self, other: Self) -> Option<Self> {
+    /// The sum.
+    #[inline]
+    pub fn add(self, other: Self) -> Option<Self> {
         let exponent = self.exponent.min(other.exponent);
         let coefficient = self.aligned(exponent)?.checked_add(other.aligned(exponent)?)?;
         Some(Self { coefficient, exponent, dscale: self.dscale.max(other.dscale) })
     }
 
+    /// The number with its sign changed.
     pub(super) fn neg(self) -> Self {
         Self { coefficient: -self.coefficient, ..self }
     }
 
-    pub(super) fn mul(self, other: Self) -> Option<Self> {
+    /// The difference.
+    #[inline]
+    pub fn sub(self, other: Self) -> Option<Self> {
+        self.add(other.neg())
+    }
+
+    /// The product.
+    #[inline]
+    pub fn mul(self, other: Self) -> Option<Self> {
         Some(Self {
-            coefficient: self.coefficient.checked_mul(other.coefficient)?,
+            coefficient: product(self.coefficient, other.coefficient)?,
             exponent: self.exponent + other.exponent,
             dscale: Some(self.dscale + other.dscale).filter(|dscale| *dscale <= MAX_SCALE)?,
         })
@@ -119,6 +138,15 @@ impl Small {
     }
 }
 
+#[inline]
+fn product(a: i128, b: i128) -> Option<i128> {
+    // A check of a wider product costs several times as much as the product.
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => Some(i128::from(a) * i128::from(b)),
+        _ => a.checked_mul(b),
+    }
+}
+
 /// A sum of numbers, which is a [`Small`] as long as it fits.
 #[derive(Debug, Clone, Default)]
 pub struct NumericSum {
@@ -131,7 +159,15 @@ pub struct NumericSum {
 impl NumericSum {
     /// Adds a number.
     pub fn add(&mut self, number: NumericRef<'_>) -> Result<(), NumericError> {
-        let Some(small) = number.small() else { return self.add_rest(number) };
+        match number.small() {
+            Some(small) => self.add_small(small),
+            None => self.add_rest(number),
+        }
+    }
+
+    /// Adds a number of few digits.
+    #[inline]
+    pub fn add_small(&mut self, small: Small) -> Result<(), NumericError> {
         let sum = match self.small {
             None => Some(small),
             Some(sum) => sum.add(small),
