@@ -20,7 +20,7 @@ pub use error::DataException;
 pub use numeric::{Numeric, NumericRef};
 pub use other::Interval;
 pub use sqlstate::SqlState;
-pub use tuple::{Int, IntWidth};
+pub use tuple::{ColumnOffsets, Int, IntWidth};
 
 /// The date after every other.
 pub const DATE_INFINITY: i32 = i32::MAX;

@@ -14,6 +14,12 @@
 //! fewer columns than its table was written before the others were added: they read as NULL. Bytes
 //! are checked as they are read: a damaged row is an error, never a panic.
 
+mod column_offsets;
+mod int;
+
+pub use column_offsets::ColumnOffsets;
+pub use int::{Int, IntWidth};
+
 use super::{DataType, Datum, NumericRef};
 
 const HEADER: usize = 2;
@@ -68,6 +74,8 @@ pub struct TupleLayout {
     types: Box<[DataType]>,
     /// The columns up to and including the first one of variable width.
     direct: Box<[DirectColumn]>,
+    /// How many bytes a value takes; 0 for a type of variable width.
+    widths: Box<[u8]>,
 }
 
 /// A column that is found without a look at the values before it, which have fixed widths.
@@ -93,7 +101,9 @@ impl TupleLayout {
             let Some(next) = width.and_then(|width| offset.checked_add(width)) else { break };
             offset = next;
         }
-        Self { types, direct: direct.into() }
+        let width = |ty: &DataType| ty.fixed_width().and_then(|width| u8::try_from(width).ok());
+        let widths = types.iter().map(|ty| width(ty).unwrap_or(0)).collect();
+        Self { types, direct: direct.into(), widths }
     }
 
     /// The columns' types.
@@ -182,25 +192,6 @@ impl TupleLayout {
         read_value(tuple, offset, ty).map(|(datum, _)| datum).ok_or_else(damaged)
     }
 
-    /// A column of integers, if the row has no NULL and columns of variable width come behind it.
-    /// It is found faster than by [`TupleLayout::column`].
-    #[inline]
-    pub fn int(&self, tuple: &[u8], column: usize) -> Option<Int> {
-        let header = Header::read(tuple)?;
-        if header.has_nulls || column >= header.columns {
-            return None;
-        }
-        let direct = self.direct.get(column)?;
-        let rest = tuple.get(usize::from(direct.offset)..)?;
-        let (value, width) = match direct.ty {
-            DataType::Int2 => (i16::from_le_bytes(*rest.first_chunk()?).into(), IntWidth::Two),
-            DataType::Int4 => (i32::from_le_bytes(*rest.first_chunk()?).into(), IntWidth::Four),
-            DataType::Int8 => (i64::from_le_bytes(*rest.first_chunk()?), IntWidth::Eight),
-            _ => return None,
-        };
-        Some(Int { value, width })
-    }
-
     /// Where a column begins: those before it are skipped.
     fn offset_by_skipping(&self, header: Header, tuple: &[u8], column: usize) -> Option<usize> {
         let mut offset = header.values();
@@ -261,26 +252,6 @@ impl TupleLayout {
         }
         if offset == tuple.len() { Ok(()) } else { Err(damaged(columns)) }
     }
-}
-
-/// An integer of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Int {
-    /// The integer.
-    pub value: i64,
-    /// The width of its type.
-    pub width: IntWidth,
-}
-
-/// The bytes of a type of integers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntWidth {
-    /// `smallint`
-    Two,
-    /// `integer`
-    Four,
-    /// `bigint`
-    Eight,
 }
 
 #[derive(Clone, Copy)]

@@ -34,7 +34,7 @@ impl Session {
                 return Err(EngineError::SerializationFailure { change: "delete" });
             }
             ChangeOutcome::Updated { next, by } => {
-                let found = heap::fetch_newest(&self.ctx, heap, next, by, &mut row.bytes)?;
+                let found = heap::fetch_newest(&self.ctx, heap, next, by, row.bytes_mut())?;
                 match &found {
                     Some(newest) => self.turn.moved(newest.tid),
                     // If no version is found, another transaction has deleted it meanwhile.

@@ -72,7 +72,7 @@ impl Session {
         tids.clear();
         btree::lookup(&self.ctx, tree, key, tids)?;
         for &root in tids.iter() {
-            if let Some(tid) = heap::fetch(&self.ctx, heap, root, &snapshot, &mut row.bytes)? {
+            if let Some(tid) = heap::fetch(&self.ctx, heap, root, &snapshot, row.bytes_mut())? {
                 (row.tid, row.root) = (Some(tid), Some(root));
                 return Ok(true);
             }
@@ -84,7 +84,7 @@ impl Session {
     /// Reads the version at this TID, if the statement sees it.
     pub fn fetch(&self, table: &TableDef, tid: Tid, row: &mut RowBuf) -> EngineResult<bool> {
         let snapshot = self.snapshot()?;
-        let found = heap::fetch_at(&self.ctx, self.heap(table)?, tid, &snapshot, &mut row.bytes)?;
+        let found = heap::fetch_at(&self.ctx, self.heap(table)?, tid, &snapshot, row.bytes_mut())?;
         (row.tid, row.root) = (found.then_some(tid), None);
         Ok(found)
     }

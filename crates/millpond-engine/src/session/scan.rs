@@ -152,7 +152,7 @@ impl IndexScan {
                 return self.next_of_run(session, row);
             }
             let found = match self.again.as_slice() {
-                [root] => heap::fetch(ctx, heap, *root, &target.snapshot, &mut row.bytes)?
+                [root] => heap::fetch(ctx, heap, *root, &target.snapshot, row.bytes_mut())?
                     .map(|tid| (row.tid, row.root) = (Some(tid), Some(*root)))
                     .is_some(),
                 roots => {

@@ -245,7 +245,7 @@ impl Session {
         command: CommandId,
     ) -> EngineResult<RowOutcome> {
         let heap = self.heap(table)?;
-        let keys = key_change(table, &decode(table, &row.bytes)?, values);
+        let keys = key_change(table, &decode(table, row.bytes())?, values);
         // A unique key may have to wait for other transactions after the row has changed.
         if keys == KeyChange::Unique && self.ctx.wait() == Wait::Never {
             return Err(EngineError::WouldBlock);

@@ -6,7 +6,7 @@ use crate::access::Tid;
 use crate::access::heap::{FetchedRun, Newest};
 use crate::catalog::TableDef;
 use crate::types::Datum;
-use crate::types::tuple::DamagedTuple;
+use crate::types::tuple::{ColumnOffsets, DamagedTuple};
 
 /// A copy of a stored row. Reuse it: it keeps its memory.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,8 @@ pub struct RowBuf {
     /// same for all versions of a chain, and sessions that want to change the row queue for it.
     /// Unknown if no index led here.
     pub(crate) root: Option<Tid>,
-    pub(crate) bytes: Vec<u8>,
+    bytes: Vec<u8>,
+    offsets: ColumnOffsets,
 }
 
 impl RowBuf {
@@ -43,6 +44,18 @@ impl RowBuf {
         &self.bytes
     }
 
+    /// The row's bytes, for another row.
+    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        self.offsets.clear();
+        &mut self.bytes
+    }
+
+    /// Where its columns begin, as far as they have been looked for.
+    #[inline]
+    pub fn offsets(&self) -> &ColumnOffsets {
+        &self.offsets
+    }
+
     /// One column.
     pub fn column(&self, table: &TableDef, column: usize) -> Result<Datum<'_>, DamagedTuple> {
         table.layout.column(&self.bytes, column)
@@ -61,8 +74,9 @@ impl RowBuf {
     pub fn set(&mut self, tid: Tid, bytes: &[u8]) {
         self.tid = Some(tid);
         self.root = None;
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
+        let own = self.bytes_mut();
+        own.clear();
+        own.extend_from_slice(bytes);
     }
 }
 
