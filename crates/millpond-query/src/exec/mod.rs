@@ -148,9 +148,15 @@ pub(crate) fn is_long_scan(session: &Session, table: &TableDef) -> Result<bool> 
 /// Whether a condition, if there is one, holds for a stored row.
 #[inline]
 fn passes(condition: Option<&Expr>, table: &TableDef, row: &[u8], env: &Env<'_>) -> Result<bool> {
+    holds(condition, &env.with_row(Row::Stored(&table.layout, row)))
+}
+
+/// Whether a condition, if there is one, holds for the row of `env`.
+#[inline]
+fn holds(condition: Option<&Expr>, env: &Env<'_>) -> Result<bool> {
     match condition {
         None => Ok(true),
-        Some(condition) => condition.holds(&env.with_row(Row::Stored(&table.layout, row))),
+        Some(condition) => condition.holds(env),
     }
 }
 
@@ -160,6 +166,13 @@ pub(crate) fn emit(output: &Output, env: &Env<'_>, each: Each<'_>) -> Result<boo
         let mut row = Datums::new();
         for column in columns {
             row.push(layout.column(bytes, *column).map_err(damaged)?);
+        }
+        return each(&row);
+    }
+    if let (Some(columns), Row::Scanned(layout, bytes, offsets)) = (&output.plain, env.row) {
+        let mut row = Datums::new();
+        for column in columns {
+            row.push(layout.column_noting(bytes, offsets, *column).map_err(damaged)?);
         }
         return each(&row);
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::{LockStrength, RowBuf};
+use millpond_types::ColumnOffsets;
 
 use super::results::{self, Limits, Take};
-use super::{Each, Exec, emit, is_long_scan, key, passes};
+use super::{Each, Exec, emit, holds, is_long_scan, key, passes};
 use crate::Value;
 use crate::error::Result;
 use crate::expr::{Env, Facts, Row};
@@ -102,9 +103,11 @@ impl Exec<'_> {
                 folded = written.clone().folded(env)?;
                 filter = Some(&folded);
             }
+            let offsets = ColumnOffsets::default();
             return self.scan_heap(table, &mut |bytes| {
-                Ok(!passes(filter, table, bytes, env)?
-                    || take(&env.with_row(Row::Stored(&table.layout, bytes)))?)
+                offsets.clear();
+                let env = env.with_row(Row::Scanned(&table.layout, bytes, &offsets));
+                Ok(!holds(filter, &env)? || take(&env)?)
             });
         }
         self.rows(table, &plan.access, env, &mut |exec, row| {

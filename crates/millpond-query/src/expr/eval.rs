@@ -1,6 +1,6 @@
 //! Evaluation.
 
-use super::{Env, Expr, Like, Row, Val, arith, cast, func, like};
+use super::{Env, Expr, Like, Row, Val, arith, cast, func, like, stored};
 use crate::error::{Result, SqlError, SqlState};
 use crate::exec::damaged;
 use crate::types::FormatOptions;
@@ -98,6 +98,9 @@ impl Expr {
     pub(crate) fn truth(&self, env: &Env<'_>) -> Result<Option<bool>> {
         Ok(match self {
             Expr::Compare(op, pair) => {
+                if let Some(order) = stored::compare(env.row, &pair.0, &pair.1) {
+                    return Ok(Some(op.holds(order)));
+                }
                 if let Some(a) = pair.0.int(env)
                     && let Some(b) = pair.1.int(env)
                 {
@@ -139,6 +142,9 @@ pub(crate) fn truth(datum: &Datum<'_>) -> Option<bool> {
 pub(super) fn column<'a>(row: &Row<'a>, column: usize) -> Result<Datum<'a>> {
     match row {
         Row::Stored(layout, bytes) => layout.column(bytes, column).map_err(damaged),
+        Row::Scanned(layout, bytes, offsets) => {
+            layout.column_noting(bytes, offsets, column).map_err(damaged)
+        }
         Row::Datums(datums) => match datums.get(column) {
             Some(datum) => Ok(*datum),
             None => Err(SqlError::internal("column out of range")),
@@ -186,6 +192,11 @@ fn is_distinct(a: &Datum<'_>, b: &Datum<'_>) -> bool {
 }
 
 fn is_in(e: &Expr, list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
+    if let Expr::Column(column) = e
+        && let Some(found) = stored::is_among(env.row, *column, list)
+    {
+        return Ok(Some(found));
+    }
     let value = e.eval(env)?;
     let mut result = Some(false);
     for candidate in list {

@@ -45,6 +45,7 @@ impl Expr {
 pub(crate) fn of_column(row: Row<'_>, column: usize) -> Option<Int> {
     match row {
         Row::Stored(layout, bytes) => layout.int(bytes, column),
+        Row::Scanned(layout, bytes, offsets) => layout.int_noting(bytes, offsets, column),
         Row::Slots(slots) => slots.int(column),
         Row::Datums(_) | Row::None => None,
     }

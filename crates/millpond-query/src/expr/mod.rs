@@ -17,6 +17,8 @@ mod like;
 mod other_casts;
 mod regex;
 mod rewrite;
+mod small;
+mod stored;
 #[cfg(test)]
 mod tests;
 pub mod types;
@@ -34,7 +36,7 @@ pub(crate) use func::{
 
 use std::cmp::Ordering;
 
-use millpond_types::tuple::TupleLayout;
+use millpond_types::tuple::{ColumnOffsets, TupleLayout};
 
 use crate::advisory::Notices;
 use crate::analyze::tree::{Subquery, SubqueryKind};
@@ -299,6 +301,8 @@ pub enum Row<'a> {
     None,
     /// A stored row, decoded column by column as they are needed.
     Stored(&'a TupleLayout, &'a [u8]),
+    /// The same, with where its columns begin as far as they have been looked for.
+    Scanned(&'a TupleLayout, &'a [u8], &'a ColumnOffsets),
     /// Values.
     Datums(&'a [Datum<'a>]),
     /// The rows of a plan's slots.

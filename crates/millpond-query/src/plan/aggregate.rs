@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Coercion};
 use crate::expr::int::of_column;
 use crate::expr::types::{Category, NUMERIC, Ty, category};
-use crate::expr::{Env, Expr, Val};
+use crate::expr::{Env, Expr};
 use crate::run::Accumulator;
 use crate::types::FormatOptions;
 use crate::{DataType, Datum, Value};
@@ -168,11 +168,10 @@ impl Aggregate {
     }
 
     fn add_value(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
-        let value = match &self.arg {
-            Some(arg) => arg.eval(env)?,
-            None => Val::Borrowed(Datum::Null),
+        match &self.arg {
+            Some(arg) => into.add_expr(self.function, arg, env)?,
+            None => into.add(self.function, Datum::Null, Datum::Null)?,
         };
-        into.add(self.function, value.datum(), Datum::Null)?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::damaged;
 use crate::expr::int::of_value;
 use crate::plan::query::node::SlotKind;
-use crate::{Datum, Value};
+use crate::{DataType, Datum, Value};
 
 /// The rows of a plan, beside the plan's description of its slots. (The rows do not hold the
 /// description: to count a reference to it would write to memory that all sessions share.)
@@ -37,8 +37,22 @@ impl<'a> Slots<'a> {
     pub(crate) fn int(&self, column: usize) -> Option<Int> {
         let (slot, place) = slot_of(column);
         match (self.rows.get(slot.index())?, self.kinds.get(slot.index())?) {
-            (SlotRow::Stored(row), SlotKind::Stored(table)) => table.layout.int(row.bytes(), place),
+            (SlotRow::Stored(row), SlotKind::Stored(table)) => {
+                table.layout.int_noting(row.bytes(), row.offsets(), place)
+            }
             (SlotRow::Values(values), _) => of_value(values.get(place)?),
+            _ => None,
+        }
+    }
+
+    /// The type and the bytes of a column of a table that is not NULL.
+    #[inline]
+    pub(crate) fn stored_value(&self, column: usize) -> Option<(DataType, &'a [u8])> {
+        let (slot, place) = slot_of(column);
+        match (self.rows.get(slot.index())?, self.kinds.get(slot.index())?) {
+            (SlotRow::Stored(row), SlotKind::Stored(table)) => {
+                table.layout.stored_value(row.bytes(), row.offsets(), place)
+            }
             _ => None,
         }
     }
@@ -50,7 +64,7 @@ impl<'a> Slots<'a> {
         match self.rows.get(slot.index()) {
             Some(SlotRow::Stored(row)) => match self.kinds.get(slot.index()) {
                 Some(SlotKind::Stored(table)) => {
-                    table.layout.column(row.bytes(), place).map_err(damaged)
+                    table.layout.column_noting(row.bytes(), row.offsets(), place).map_err(damaged)
                 }
                 _ => Err(out_of_range()),
             },

@@ -1,7 +1,7 @@
 //! What an aggregate function has taken in.
 
 use millpond_types::Interval;
-use millpond_types::numeric::NumericSum;
+use millpond_types::numeric::{NumericSum, Small};
 use millpond_types::other::INTERVAL;
 
 use super::moments::{Moments, Pairs};
@@ -9,7 +9,7 @@ use crate::analyze::tree::{AggregateFunction as F, JsonKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::interval_math;
 use crate::expr::json_aggregate as json;
-use crate::expr::{Arith, arith, check_length};
+use crate::expr::{Arith, Env, Expr, arith, check_length};
 use crate::types::FormatOptions;
 use crate::{DataType, Datum, Numeric, Value};
 
@@ -123,6 +123,33 @@ impl Accumulator {
         Ok(0)
     }
 
+    /// Takes the value of an expression in.
+    #[inline]
+    pub(crate) fn add_expr(&mut self, function: F, expr: &Expr, env: &Env<'_>) -> Result<usize> {
+        let expr = expr.chosen(env)?;
+        if let F::Count | F::Sum | F::Avg = function {
+            if let Some(int) = expr.int(env) {
+                self.add_int(int.value);
+                return Ok(0);
+            }
+            if let Some(small) = expr.small(env) {
+                return self.add_small(small);
+            }
+        }
+        self.add(function, expr.eval(env)?.datum(), Datum::Null)
+    }
+
+    /// Takes a number in, for a count, a sum or an average.
+    #[inline]
+    fn add_small(&mut self, small: Small) -> Result<usize> {
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::Sum(sum) => return sum.add_small(small),
+            _ => {}
+        }
+        Ok(0)
+    }
+
     /// Takes an integer in, for a count, a sum or an average.
     #[inline]
     pub(crate) fn add_int(&mut self, int: i64) {
@@ -212,6 +239,13 @@ impl Sum {
             }
             (sum, more) => arith::apply(Arith::Add, sum, more)?,
         };
+        Ok(grown)
+    }
+
+    fn add_small(&mut self, small: Small) -> Result<usize> {
+        self.count += 1;
+        let grown = if self.others.is_none() { size_of::<Others>() } else { 0 };
+        self.others.get_or_insert_default().numbers.add_small(small)?;
         Ok(grown)
     }
 

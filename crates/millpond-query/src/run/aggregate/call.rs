@@ -60,15 +60,9 @@ impl CallState {
         if !self.is_plain {
             return self.add_any(call, env, work);
         }
-        if let F::Count | F::Sum | F::Avg = call.function
-            && let Some(int) = call.args.first().and_then(|arg| arg.int(env))
-        {
-            self.accumulator.add_int(int.value);
-            return Ok(0);
-        }
         match call.args.first() {
             None => self.accumulator.add(call.function, Datum::Null, Datum::Null),
-            Some(arg) => self.accumulator.add(call.function, arg.eval(env)?.datum(), Datum::Null),
+            Some(arg) => self.accumulator.add_expr(call.function, arg, env),
         }
     }
 
