@@ -72,17 +72,33 @@ fn conditions_of_all_sides_of_an_or_are_beside_it() {
 > explain select count(*) from lines l, parts p where (p.id = l.part and p.size = 1 and l.kind = 2) or (l.kind = 1 and p.id = l.part)
 QUERY PLAN
 Aggregate
-  ->  Hash Join
-        Hash Cond: (l.part = p.id)
-        Join Filter: (((p.size = 1) AND (l.kind = 2)) OR (l.kind = 1))
+  ->  Nested Loop
         ->  Seq Scan on lines l
-        ->  Hash
-              ->  Seq Scan on parts p
+              Filter: ((kind = 2) OR (kind = 1))
+        ->  Index Scan using parts_pkey on parts p
+              Index Cond: (id = l.part)
+              Filter: (((size = 1) AND (l.kind = 2)) OR (l.kind = 1))
 EXPLAIN
 
 > select count(*) from lines l, parts p where (p.id = l.part and p.size = 1 and l.kind = 2) or (l.kind = 1 and p.id = l.part)
 count
 150
+SELECT 1
+
+> explain select count(*) from lines l, parts p where l.part = p.id and ((l.kind = 1 and p.size = 2) or (p.size > 4 and l.kind = 2 and l.amount > p.id))
+QUERY PLAN
+Aggregate
+  ->  Nested Loop
+        ->  Seq Scan on lines l
+              Filter: ((kind = 1) OR (kind = 2))
+        ->  Index Scan using parts_pkey on parts p
+              Index Cond: (id = l.part)
+              Filter: ((((l.kind = 1) AND (size = 2)) OR ((size > 4) AND (l.kind = 2) AND (l.amount > id))) AND ((size = 2) OR (size > 4)))
+EXPLAIN
+
+> select count(*) from lines l, parts p where l.part = p.id and ((l.kind = 1 and p.size = 2) or (p.size = 3 and l.kind = 2 and l.amount > p.id) or (p.size > 4 and p.id < 9 and l.kind = 0))
+count
+30
 SELECT 1
 
 > select count(*) from parts where (id = 4 and size > 1) or (size > 3 and id = 4) or id = 4

@@ -222,6 +222,8 @@ fn one(conjunct: &Expr) -> f64 {
         Expr::Compare(..) => 0.33,
         Expr::In(_, list, false) => (0.05 * list.len() as f64).min(0.5),
         Expr::Like(_) => 0.1,
+        Expr::And(list) => list.iter().map(one).product(),
+        Expr::Or(list) => 1.0 - list.iter().map(|arm| 1.0 - one(arm)).product::<f64>(),
         other => match other.as_equal_any() {
             Some((_, array)) => (0.05 * elements(array)).min(0.5),
             None => 0.5,

@@ -54,6 +54,7 @@ impl Planning<'_> {
         for condition in &more {
             problem.conjuncts.extend(self.resolved_conjuncts(Some(condition))?);
         }
+        self.add_implied(&mut problem)?;
         self.drive_by_sublinks(&mut problem)?;
         Ok(problem)
     }

@@ -17,6 +17,7 @@ mod estimate;
 pub(super) mod explain;
 mod finish;
 mod from;
+mod implied;
 mod method;
 mod modification;
 pub(crate) mod node;

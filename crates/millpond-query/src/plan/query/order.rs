@@ -9,7 +9,7 @@
 use super::Planning;
 use super::estimate::{KEEP, sort_cost};
 use super::method::{Cost, Method, Side};
-use super::problem::{Item, Problem, Relation};
+use super::problem::{Dependent, Item, Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;
 use crate::error::Result;
@@ -59,6 +59,15 @@ pub(super) struct Step {
 /// An item, what it adds to the cost, the method, and the rows then.
 type Found = (usize, Cost, Method, f64);
 
+/// What is joined next.
+#[derive(Debug, Clone, Copy)]
+struct Policy {
+    next: Next,
+    /// Semi-joins and anti-joins wait for all items that a condition joins. They may cost a lookup
+    /// for each row, and the items may leave fewer rows.
+    sublinks_last: bool,
+}
+
 /// Which of the items that are left is joined next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
@@ -67,6 +76,13 @@ enum Next {
     /// The one after which there are the fewest rows.
     Smallest,
 }
+
+const POLICIES: [Policy; 4] = [
+    Policy { next: Next::Cheapest, sublinks_last: false },
+    Policy { next: Next::Smallest, sublinks_last: false },
+    Policy { next: Next::Cheapest, sublinks_last: true },
+    Policy { next: Next::Smallest, sublinks_last: true },
+];
 
 /// An order in which rows are wanted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -181,22 +197,25 @@ impl Planning<'_> {
                 best = Some((total, way));
             }
         };
+        let has_sublinks = problem.dependents.iter().any(is_sublink);
+        let differs = |policy: &&Policy| {
+            // Of two items there is only one next.
+            (policy.next == Next::Cheapest || problem.items.len() > 2)
+                && (!policy.sublinks_last || has_sublinks)
+        };
         for (_, start) in starts.iter().take(tried) {
-            for next in [Next::Cheapest, Next::Smallest] {
-                consider(self.way_from(problem, conditions, Some(*start), &[], next)?);
-                // Of two there is only one next.
-                if problem.items.len() <= 2 {
-                    break;
-                }
+            for policy in POLICIES.iter().filter(differs) {
+                consider(self.way_from(problem, conditions, Some(*start), &[], *policy)?);
             }
         }
+        let [policy, ..] = POLICIES;
         if let Some(start) = self.start_of(problem, wanted.sort) {
             let (start, sort) = (Some(start), wanted.sort);
-            consider(self.way_from(problem, conditions, start, sort, Next::Cheapest)?);
+            consider(self.way_from(problem, conditions, start, sort, policy)?);
         }
         match best {
             Some((_, way)) => Ok(way),
-            None => self.way_from(problem, conditions, None, &[], Next::Cheapest),
+            None => self.way_from(problem, conditions, None, &[], policy),
         }
     }
 
@@ -219,7 +238,7 @@ impl Planning<'_> {
         conditions: &Conditions,
         start: Option<usize>,
         sort: &[SortKey],
-        which: Next,
+        policy: Policy,
     ) -> Result<Way> {
         let mut progress = Progress::new(conditions);
         let mut way = Way {
@@ -242,8 +261,13 @@ impl Planning<'_> {
             progress.add(&mut way, Part::Item(start), Method::First, &item.slots);
         }
         loop {
-            self.add_sublinks(problem, conditions, &mut progress, &mut way)?;
-            let next = self.next_item(problem, conditions, &progress, &way, which)?;
+            if !policy.sublinks_last
+                && let Some(at) = ready_sublink(problem, &progress)
+            {
+                self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
+                continue;
+            }
+            let next = self.next_item(problem, conditions, &progress, &way, policy.next)?;
             let is_pairs = next.is_none_or(|next| next.2 == Method::Loop);
             if is_pairs && let Some(at) = self.ready_dependent(problem, &progress) {
                 self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
@@ -302,22 +326,6 @@ impl Planning<'_> {
         Ok(best.map(|(_, next)| next))
     }
 
-    /// Joins what only drops rows, as soon as it can be.
-    fn add_sublinks(
-        &mut self,
-        problem: &Problem<'_>,
-        conditions: &Conditions,
-        progress: &mut Progress,
-        way: &mut Way,
-    ) -> Result<()> {
-        for (at, dependent) in problem.dependents.iter().enumerate() {
-            if dependent.kind != JoinKind::Left && is_ready(problem, progress, at) {
-                self.add_dependent(problem, conditions, at, progress, way)?;
-            }
-        }
-        Ok(())
-    }
-
     fn ready_dependent(&self, problem: &Problem<'_>, progress: &Progress) -> Option<usize> {
         (0..problem.dependents.len()).find(|at| is_ready(problem, progress, *at))
     }
@@ -370,6 +378,18 @@ impl Wanted<'_> {
             (false, _) => way.cost + sort_cost(way.rows),
         }
     }
+}
+
+/// Whether it only drops rows.
+fn is_sublink(dependent: &Dependent<'_>) -> bool {
+    dependent.kind != JoinKind::Left
+}
+
+/// What only drops rows, as soon as it can be joined.
+fn ready_sublink(problem: &Problem<'_>, progress: &Progress) -> Option<usize> {
+    let dependents = problem.dependents.iter().enumerate();
+    let sublinks = dependents.filter(|(_, dependent)| is_sublink(dependent));
+    sublinks.map(|(at, _)| at).find(|at| is_ready(problem, progress, *at))
 }
 
 fn is_ready(problem: &Problem<'_>, progress: &Progress, at: usize) -> bool {
