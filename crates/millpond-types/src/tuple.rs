@@ -16,6 +16,7 @@
 
 mod column_offsets;
 mod int;
+mod narrow;
 
 pub use column_offsets::ColumnOffsets;
 pub use int::{Int, IntWidth};

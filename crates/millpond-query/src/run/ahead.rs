@@ -8,6 +8,7 @@
 
 use millpond_engine::session::LookupBatch;
 
+use super::folded::Folded;
 use super::state::State;
 use super::{Context, kept, parts};
 use crate::analyze::tree::Slot;
@@ -37,6 +38,8 @@ pub(super) struct Ahead {
     ended: bool,
     /// What the outer side failed with after these rows.
     failure: Option<SqlError>,
+    /// The inner scan's filter.
+    filter: Folded,
 }
 
 /// Memory that a connection uses again.
@@ -70,7 +73,8 @@ impl Ahead {
             return None;
         }
         let (slots, size) = (parts::output(outer), FIRST_ROWS);
-        Some(Self { slots, batch: None, at: 0, size, ended: false, failure: None })
+        let (ended, failure, filter) = (false, None, Folded::default());
+        Some(Self { slots, batch: None, at: 0, size, ended, failure, filter })
     }
 
     /// Begins anew with other outer rows.
@@ -95,11 +99,16 @@ impl Ahead {
 
     /// Puts the inner row of an outer one into its slot; false if there is none that its filter
     /// takes.
-    pub(super) fn inner(&self, number: usize, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+    pub(super) fn inner(
+        &mut self,
+        number: usize,
+        scan: &Scan,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
         cx.work().count_row()?;
         let row = cx.stored_mut(scan.slot)?;
         let is_found = self.batch.as_ref().is_some_and(|batch| batch.found.row(number, row));
-        Ok(is_found && cx.holds(scan.filter.as_ref())?)
+        Ok(is_found && self.filter.holds(scan.filter.as_ref(), cx)?)
     }
 
     /// Reads outer rows and looks up their inner rows. False at the end; `None` if a key may have
@@ -166,7 +175,7 @@ fn read_outer(
     let env = cx.env();
     let values = key::values(key, &env)?;
     batch.found.push(index, key::exact(key, &values).as_deref())?;
-    kept::save(&cx.rows, slots, &mut batch.rows)?;
+    kept::save(cx, slots, &mut batch.rows)?;
     batch.ends.push(batch.rows.len());
     Ok(true)
 }

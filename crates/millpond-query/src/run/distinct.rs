@@ -108,7 +108,7 @@ impl DistinctState {
         if self.overflow.is_full(self.seen.len(), &self.held, work) {
             if self.seen.find(&self.key).is_none() {
                 self.row.clear();
-                kept::save(&cx.rows, &self.input_slots, &mut self.row)?;
+                kept::save(cx, &self.input_slots, &mut self.row)?;
                 self.overflow.push(&self.key, &[], &self.row, work)?;
             }
             return Ok(false);

@@ -9,39 +9,29 @@
 use millpond_engine::access::Tid;
 use millpond_engine::table::RowBuf;
 
-use super::{SlotRow, Slots};
+use super::{Context, SlotRow, Slots};
 use crate::analyze::tree::Slot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::row_bytes;
-use crate::plan::query::node::SlotKind;
+use crate::plan::query::node::{QueryPlan, SlotKind};
 use crate::{Datum, Value};
 
 const NULLS: u8 = 0;
 const STORED: u8 = 1;
 const VALUES: u8 = 2;
 
-/// Appends what is in some slots.
-pub(super) fn save(rows: &[SlotRow], slots: &[Slot], out: &mut Vec<u8>) -> Result<()> {
+/// Appends what is in some slots: of rows of tables the columns that the plan needs.
+pub(super) fn save(cx: &Context<'_>, slots: &[Slot], out: &mut Vec<u8>) -> Result<()> {
     for slot in slots {
-        match rows.get(slot.index()) {
+        match cx.rows.get(slot.index()) {
             Some(SlotRow::Null) => out.push(NULLS),
-            Some(SlotRow::Stored(row)) => {
-                let tid = row.tid().ok_or_else(|| SqlError::internal("a row without a place"))?;
-                out.push(STORED);
-                out.extend_from_slice(&tid.to_u64().to_le_bytes());
-                out.extend_from_slice(&length(row.bytes().len())?);
-                out.extend_from_slice(row.bytes());
-            }
+            Some(SlotRow::Stored(row)) => save_stored(row, *slot, cx.plan.plan, out)?,
             Some(SlotRow::Values(values)) => {
                 out.push(VALUES);
-                let start = out.len();
-                out.extend_from_slice(&[0; 4]);
+                let start = begin_sized(out);
                 let datums: row_bytes::Datums<'_> = values.iter().map(Value::as_datum).collect();
                 row_bytes::push(&datums, out)?;
-                let length = length(out.len() - start - 4)?;
-                if let Some(place) = out.get_mut(start..start + 4) {
-                    place.copy_from_slice(&length);
-                }
+                end_sized(start, out)?;
             }
             None => return Err(out_of_range()),
         }
@@ -49,9 +39,37 @@ pub(super) fn save(rows: &[SlotRow], slots: &[Slot], out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-fn length(length: usize) -> Result<[u8; 4]> {
+fn save_stored(row: &RowBuf, slot: Slot, plan: &QueryPlan, out: &mut Vec<u8>) -> Result<()> {
+    let tid = row.tid().ok_or_else(|| SqlError::internal("a row without a place"))?;
+    out.push(STORED);
+    out.extend_from_slice(&tid.to_u64().to_le_bytes());
+    let start = begin_sized(out);
+    if let Some(Some(columns)) = plan.kept.get(slot.index())
+        && let Some(SlotKind::Stored(table)) = plan.slots.get(slot.index())
+    {
+        if table.layout.narrow(row.bytes(), row.offsets(), columns, out).is_some() {
+            return end_sized(start, out);
+        }
+        // It is damaged. The expression that needs one of its columns reports that.
+        out.truncate(start);
+    }
+    out.extend_from_slice(row.bytes());
+    end_sized(start, out)
+}
+
+/// Leaves room for the length of what follows. The place behind it.
+fn begin_sized(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[0; 4]);
+    out.len()
+}
+
+fn end_sized(start: usize, out: &mut [u8]) -> Result<()> {
     let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
-    Ok(u32::try_from(length).map_err(too_long)?.to_le_bytes())
+    let length = u32::try_from(out.len() - start).map_err(too_long)?;
+    if let Some(place) = out.get_mut(start - 4..start) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+    Ok(())
 }
 
 /// Puts back what [`save`] has kept of the same slots.

@@ -62,7 +62,7 @@ impl MaterializeState {
             return Ok(false);
         }
         self.bytes.clear();
-        kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
+        kept::save(cx, &self.slots, &mut self.bytes)?;
         self.rows.push(&self.bytes)?;
         self.cursor.seek(self.rows.end());
         Ok(true)

@@ -10,6 +10,7 @@ mod context;
 mod cte;
 mod datum_key;
 mod distinct;
+mod folded;
 mod functions;
 mod hash_join;
 mod kept;

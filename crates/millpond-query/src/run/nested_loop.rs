@@ -6,6 +6,7 @@
 use std::mem;
 
 use super::ahead::Ahead;
+use super::folded::Folded;
 use super::state::State;
 use super::{Context, SlotRow, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -26,6 +27,8 @@ pub(super) struct NestedLoopState {
     /// How many outer rows were taken one by one.
     singly: usize,
     ahead: Together,
+    /// What else must hold.
+    on: Folded,
 }
 
 /// Whether inner rows are looked up together.
@@ -59,6 +62,7 @@ impl NestedLoopState {
             is_null: false,
             singly: 0,
             ahead: Together::Unknown,
+            on: Folded::default(),
         })
     }
 
@@ -127,7 +131,7 @@ impl NestedLoopState {
                     Some(true) => continue,
                 }
             };
-            let is_match = ahead.inner(number, scan, cx)? && cx.holds(join.on.as_ref())?;
+            let is_match = ahead.inner(number, scan, cx)? && self.on.holds(join.on.as_ref(), cx)?;
             match join.kind {
                 JoinKind::Left if !is_match => self.put_aside(cx)?,
                 JoinKind::Anti if is_match => continue,
@@ -141,7 +145,7 @@ impl NestedLoopState {
     /// The next inner row that matches.
     fn next_match(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<bool> {
         while self.inner.next(&join.inner, cx)? {
-            if cx.holds(join.on.as_ref())? {
+            if self.on.holds(join.on.as_ref(), cx)? {
                 return Ok(true);
             }
             cx.work().tick()?;

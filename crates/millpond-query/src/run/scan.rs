@@ -7,6 +7,7 @@ use millpond_engine::catalog::IndexDef;
 use millpond_engine::session::HeapScan;
 use millpond_engine::table::RowBuf;
 
+use super::folded::Folded;
 use super::pool::{Pool, PooledScan};
 use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
@@ -23,6 +24,8 @@ pub(super) struct ScanState {
     /// The scan of the index: its number in the pool.
     index_scan: Option<usize>,
     heap: Option<Box<HeapState>>,
+    /// The filter of rows that an index gives.
+    filter: Folded,
     /// A key as a range: see [`ScanState::start_key`].
     key_range: Option<Box<IndexRange>>,
 }
@@ -64,7 +67,7 @@ impl ScanState {
                 return Ok(false);
             }
             cx.work().count_row()?;
-            if cx.holds(scan.filter.as_ref())? {
+            if self.filter.holds(scan.filter.as_ref(), cx)? {
                 return Ok(true);
             }
         }

@@ -244,7 +244,7 @@ impl SetOpState {
     /// Keeps the row whose key was set.
     fn keep(&mut self, side: &[u8], slot: Slot, cx: &Context<'_>) -> Result<()> {
         self.row.clear();
-        kept::save(&cx.rows, &[slot], &mut self.row)?;
+        kept::save(cx, &[slot], &mut self.row)?;
         self.overflow.push(&self.key, side, &self.row, cx.work())
     }
 }

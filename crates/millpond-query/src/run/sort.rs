@@ -95,7 +95,7 @@ impl SortState {
         let mut sorter = Sorter::new(cx.work().resources);
         while self.next_key(input, keys, cx)? {
             self.bytes.clear();
-            kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
+            kept::save(cx, &self.slots, &mut self.bytes)?;
             sorter.push(&self.key, &self.bytes, &|| cx.work().tick())?;
         }
         Ok(Rows::Sorted(Box::new(sorter.finish(&|| cx.work().tick())?)))
@@ -124,7 +124,7 @@ impl SortState {
             key.clear();
             key.extend_from_slice(&self.key);
             row.clear();
-            kept::save(&cx.rows, &self.slots, &mut row)?;
+            kept::save(cx, &self.slots, &mut row)?;
             used += key.capacity() + row.capacity();
             top.insert(place, (key, row));
             held.resize(used + top.capacity() * size_of::<KeyedRow>())?;

@@ -30,7 +30,7 @@ impl ColumnOffsets {
 
     /// Where a column that is not NULL begins.
     #[inline]
-    fn find(
+    pub(super) fn find(
         &self,
         layout: &TupleLayout,
         header: Header,

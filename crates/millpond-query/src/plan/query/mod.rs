@@ -18,6 +18,7 @@ pub(super) mod explain;
 mod finish;
 mod from;
 mod implied;
+mod kept_columns;
 mod method;
 mod modification;
 pub(crate) mod node;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 use millpond_engine::catalog::TableDef;
 
 use self::finish::Called;
+use self::kept_columns::kept_columns;
 use self::node::{CtePlan, Node, QueryPlan, SlotKind, SubPlan};
 use self::slot_set::SlotSet;
 use super::{Output, Planner, UsableIndexes};
@@ -168,7 +170,9 @@ impl Planning<'_> {
         self.finish(&mut root, &mut exprs, SlotSet::default())?;
         let columns = if with_output { query.columns.clone() } else { Vec::new() };
         self.cost = cost;
-        self.plan_of_level(root, Output::new(exprs, columns))
+        let kept = kept_columns(&root, &self.level.ctes, &exprs, &self.kinds);
+        let plan = self.plan_of_level(root, Output::new(exprs, columns))?;
+        Ok(QueryPlan { kept, ..plan })
     }
 
     /// The plan of the current level, which ends.
@@ -182,6 +186,7 @@ impl Planning<'_> {
             root,
             output,
             slots: self.kinds.clone(),
+            kept: Vec::new(),
             subplans: level.subplans,
             ctes: level.ctes,
             tables: Vec::new(),

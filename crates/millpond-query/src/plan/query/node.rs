@@ -23,6 +23,8 @@ pub struct QueryPlan {
     pub(crate) output: Output,
     /// Of each slot what it holds.
     pub(crate) slots: Vec<SlotKind>,
+    /// Of each slot the columns that are kept where rows are kept: see `kept_columns`.
+    pub(crate) kept: Vec<Option<Box<[usize]>>>,
     /// Plans of subqueries within expressions: see [`Expr::SubPlan`].
     pub(crate) subplans: Vec<SubPlan>,
     /// Queries of WITH that are run once and kept.

@@ -10,6 +10,7 @@ mod table;
 
 use self::batches::Batches;
 use self::table::{JoinTable, NONE};
+use super::folded::Folded;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -40,6 +41,8 @@ pub(super) struct HashJoinState {
     /// Inner rows with a NULL in their key, if the join keeps them.
     without_key: RowStore,
     cursor: Cursor,
+    /// What else must hold.
+    on: Folded,
     phase: Phase,
     key: Vec<u8>,
     row: Vec<u8>,
@@ -63,12 +66,16 @@ impl HashJoinState {
     pub(super) fn new(join: &HashJoin, cx: &Context<'_>) -> Result<Self> {
         let resources = cx.work().resources;
         let (plan, changes) = (cx.plan.plan, cx.plan.changes());
-        let inner_slots = parts::output(&join.inner);
+        let mut inner_slots = parts::output(&join.inner);
         let is_fixed = parts::is_fixed(&join.inner, plan, &changes)
             && join
                 .keys
                 .iter()
                 .all(|(_, inner)| parts::is_expr_fixed(inner, plan, &changes, Some(&inner_slots)));
+        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti) && join.on.is_none() {
+            // That there is a row with the key is all that is asked.
+            inner_slots.clear();
+        }
         Ok(Self {
             outer: State::new(&join.outer, cx)?,
             inner: State::new(&join.inner, cx)?,
@@ -82,6 +89,7 @@ impl HashJoinState {
             outer_rows: PartRows::default(),
             without_key: RowStore::new(resources, "Hash Join"),
             cursor: Cursor::default(),
+            on: Folded::default(),
             phase: Phase::Start,
             key: Vec::new(),
             row: Vec::new(),
@@ -147,7 +155,7 @@ impl HashJoinState {
                 continue;
             }
             self.row.clear();
-            kept::save(&cx.rows, &self.inner_slots, &mut self.row)?;
+            kept::save(cx, &self.inner_slots, &mut self.row)?;
             if has_key {
                 self.keep(cx)?;
             } else {
@@ -242,7 +250,7 @@ impl HashJoinState {
             let batch = batches.of(&self.key);
             if batch != batches.current {
                 self.row.clear();
-                kept::save(&cx.rows, &self.outer_slots, &mut self.row)?;
+                kept::save(cx, &self.outer_slots, &mut self.row)?;
                 batches.outer.push(batch, &self.key, &self.row)?;
                 return Ok(Phase::NextOuter);
             }
@@ -283,7 +291,7 @@ impl HashJoinState {
             return Ok(true);
         };
         kept::load(row, &self.inner_slots, &mut cx.rows)?;
-        if !cx.holds(join.on.as_ref())? {
+        if !self.on.holds(join.on.as_ref(), cx)? {
             self.phase = Phase::Matching(self.table.next(entry), has_match);
             return Ok(false);
         }

@@ -30,7 +30,7 @@ const KEY_LENGTH: usize = 12;
 const ROW_LENGTH: usize = 16;
 const HAS_MATCH: usize = 20;
 /// What a row takes of the buckets, at most.
-const BYTES_OF_BUCKET: usize = 8;
+const BYTES_OF_BUCKET: usize = 2 * size_of::<Bucket>();
 /// Records between two looks whether the statement is to stop.
 const RECORDS_BETWEEN_LOOKS: usize = 1 << 12;
 
@@ -41,11 +41,25 @@ pub(super) struct JoinTable {
     count: usize,
     /// The record added last.
     last: u32,
-    /// By the lower bits of hashes: the first record, or [`NONE`]. A power of two of them.
-    buckets: Vec<u32>,
+    /// By the lower bits of hashes. A power of two of them.
+    buckets: Vec<Bucket>,
     /// The hash of all keys so far, if it is the same.
     only_hash: Option<u32>,
     hasher: RandomState,
+}
+
+/// Records whose hashes have the same lower bits.
+#[derive(Clone, Copy, Default)]
+struct Bucket {
+    /// The first record, or [`NONE`].
+    first: u32,
+    /// A bit for the upper bits of each record's hash. Most keys that are not there are found out
+    /// by it, without a look at a record, which would most often be a cache miss.
+    tags: u32,
+}
+
+fn tag(hash: u32) -> u32 {
+    1 << (hash >> 27)
 }
 
 struct Record<'t> {
@@ -97,15 +111,17 @@ impl JoinTable {
     /// Makes the buckets, when all rows have been added. Rows of a key come in the order in which
     /// they were added: so they are linked from the last one on.
     pub(super) fn link(&mut self, work: &Work<'_>) -> Result<()> {
-        self.buckets = vec![NONE; self.count.next_power_of_two()];
+        self.buckets = vec![Bucket::default(); self.count.next_power_of_two()];
         let mut number = self.last;
         for done in 1..=self.count {
             if done.is_multiple_of(RECORDS_BETWEEN_LOOKS) {
                 work.tick()?;
             }
-            let bucket = self.field(number, HASH) as usize & (self.buckets.len() - 1);
-            if let Some(first) = self.buckets.get_mut(bucket) {
-                let next = std::mem::replace(first, number);
+            let hash = self.field(number, HASH);
+            let bucket = hash as usize & (self.buckets.len() - 1);
+            if let Some(bucket) = self.buckets.get_mut(bucket) {
+                bucket.tags |= tag(hash);
+                let next = std::mem::replace(&mut bucket.first, number);
                 self.set_field(number, NEXT, next);
             }
             number -= self.field(number, BEFORE);
@@ -117,8 +133,10 @@ impl JoinTable {
     pub(super) fn first(&self, key: &[u8]) -> u32 {
         let hash = self.hasher.hash_one(key) as u32;
         let bucket = hash as usize & self.buckets.len().wrapping_sub(1);
-        let first = self.buckets.get(bucket).copied().unwrap_or(NONE);
-        self.find(first, hash, key)
+        match self.buckets.get(bucket) {
+            Some(bucket) if bucket.tags & tag(hash) != 0 => self.find(bucket.first, hash, key),
+            _ => NONE,
+        }
     }
 
     /// The next row with the key of a row, or [`NONE`].

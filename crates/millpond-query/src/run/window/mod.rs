@@ -110,7 +110,7 @@ impl WindowState {
             cx.values(window.partition_by.iter(), &mut own)?;
             if key.as_ref().is_some_and(|key| !is_same(key, &own)) {
                 let mut row = Vec::new();
-                kept::save(&cx.rows, &self.slots, &mut row)?;
+                kept::save(cx, &self.slots, &mut row)?;
                 self.ahead = Some((own, row));
                 break;
             }
@@ -132,7 +132,7 @@ impl WindowState {
     /// Keeps the current row as one of the partition.
     fn add_row(&mut self, window: &Window, cx: &Context<'_>) -> Result<()> {
         self.bytes.clear();
-        kept::save(&cx.rows, &self.slots, &mut self.bytes)?;
+        kept::save(cx, &self.slots, &mut self.bytes)?;
         self.rows.push(&self.bytes)?;
         let grown = self.partition.add(window, cx)?;
         let results = window.calls.len() * size_of::<Value>() + bytes_of(&[]);

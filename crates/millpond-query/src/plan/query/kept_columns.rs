@@ -1,0 +1,101 @@
+//! Which columns of tables a plan needs where it keeps rows.
+//!
+//! A hash join, a sort or an aggregate in a file keeps rows of tables as they are stored, but only
+//! the columns that some expression of the plan uses. What a scan's own condition uses does not
+//! count: it has been evaluated by then.
+
+use std::collections::BTreeSet;
+
+use super::node::{CteKind, CtePlan, Node, SlotKind};
+use super::node_walk::{each_own, inputs};
+use crate::analyze::tree::{Slot, slot_of};
+use crate::expr::Expr;
+
+/// The bytes that a value of variable width is thought to take.
+const VARIABLE_WIDTH: usize = 12;
+/// Columns are left out if they take at least this many bytes.
+const LEAST_SPARED: usize = 16;
+
+/// For each slot the columns to be kept, in ascending order; `None`: all. It is shorter than the
+/// slots if all later ones keep all columns.
+pub(super) fn kept_columns(
+    root: &Node,
+    ctes: &[CtePlan],
+    output: &[Expr],
+    kinds: &[SlotKind],
+) -> Vec<Option<Box<[usize]>>> {
+    // What is changed needs its whole row.
+    if ctes.iter().any(|cte| matches!(cte.kind, CteKind::Modify(_))) {
+        return Vec::new();
+    }
+    let mut uses = Uses { of_slots: vec![Some(BTreeSet::new()); kinds.len()] };
+    uses.of_node(root);
+    output.iter().for_each(|e| uses.of_expr(e, None));
+    for cte in ctes {
+        match &cte.kind {
+            CteKind::Plain(node, slot) => uses.of_whole(node, *slot),
+            CteKind::Recursive { start, step, .. } => {
+                uses.of_whole(&start.0, start.1);
+                uses.of_whole(&step.0, step.1);
+            }
+            CteKind::Modify(_) => {}
+        }
+    }
+    uses.of_slots.into_iter().zip(kinds).map(|(used, kind)| worth_it(used?, kind)).collect()
+}
+
+/// The columns that some slots' rows are used by. `None`: all.
+struct Uses {
+    of_slots: Vec<Option<BTreeSet<usize>>>,
+}
+
+impl Uses {
+    fn of_node(&mut self, node: &Node) {
+        let scanned = match node {
+            Node::Scan(scan) => Some(scan.slot),
+            _ => None,
+        };
+        each_own(node, &mut |e| self.of_expr(e, scanned));
+        match node {
+            Node::Append { inputs, .. } => inputs.iter().for_each(|(_, slot)| self.add_all(*slot)),
+            Node::SetOp { left, right, .. } => {
+                self.add_all(left.1);
+                self.add_all(right.1);
+            }
+            _ => {}
+        }
+        inputs(node).into_iter().for_each(|input| self.of_node(input));
+    }
+
+    fn of_whole(&mut self, node: &Node, slot: Slot) {
+        self.of_node(node);
+        self.add_all(slot);
+    }
+
+    fn of_expr(&mut self, expr: &Expr, except: Option<Slot>) {
+        expr.walk(&mut |e| {
+            if let Expr::Column(column) = e
+                && let (slot, place) = slot_of(*column)
+                && Some(slot) != except
+                && let Some(Some(used)) = self.of_slots.get_mut(slot.index())
+            {
+                used.insert(place);
+            }
+        });
+    }
+
+    fn add_all(&mut self, slot: Slot) {
+        if let Some(used) = self.of_slots.get_mut(slot.index()) {
+            *used = None;
+        }
+    }
+}
+
+/// The used columns, if the others take so much that it pays to leave them out.
+fn worth_it(used: BTreeSet<usize>, kind: &SlotKind) -> Option<Box<[usize]>> {
+    let SlotKind::Stored(table) = kind else { return None };
+    let types = table.layout.types().iter().enumerate();
+    let spared = types.filter(|(place, _)| !used.contains(place));
+    let bytes: usize = spared.map(|(_, ty)| ty.fixed_width().unwrap_or(VARIABLE_WIDTH)).sum();
+    (bytes >= LEAST_SPARED).then(|| used.into_iter().collect())
+}
