@@ -17,12 +17,26 @@ type Stored<'a> = (DataType, &'a [u8]);
 /// The order of two operands, at least one of which is a column.
 #[inline]
 pub(super) fn compare(row: Row<'_>, a: &Expr, b: &Expr) -> Option<Ordering> {
-    let Expr::Column(a) = a else { return None };
-    match b {
-        Expr::Const(value) => compare_with(row.stored_value(*a)?, value),
-        Expr::Column(b) => compare_columns(row.stored_value(*a)?, row.stored_value(*b)?),
+    match (a, b) {
+        (Expr::Column(a), Expr::Const(value)) => compare_with(row.stored_value(*a)?, value),
+        (Expr::Column(a), Expr::Column(b)) => {
+            compare_columns(row.stored_value(*a)?, row.stored_value(*b)?)
+        }
+        (Expr::Cast(a, DataType::Timestamp(_), _), Expr::Const(Value::Timestamp(value))) => {
+            let Expr::Column(a) = **a else { return None };
+            Some(midnight(row.stored_value(a)?)?.cmp(value))
+        }
         _ => None,
     }
+}
+
+/// A date as a timestamp. Dates that have none, and infinite ones, are not converted here.
+fn midnight((ty, bytes): Stored<'_>) -> Option<i64> {
+    const MICROS_OF_DAY: i64 = 86_400_000_000;
+    // Within the range of timestamps.
+    const MOST_DAYS: i32 = 1_000_000;
+    let days = if ty == DataType::Date { four(bytes)? } else { return None };
+    (-MOST_DAYS..MOST_DAYS).contains(&days).then(|| i64::from(days) * MICROS_OF_DAY)
 }
 
 /// Whether a column is among constants. `None` if it is not compared here, or a constant is NULL.

@@ -157,12 +157,11 @@ impl Aggregate {
     pub(crate) fn add(&self, into: &mut Accumulator, env: &Env<'_>) -> Result<()> {
         let Some(column) = self.int_column else { return self.add_value(into, env) };
         if let Some(int) = of_column(env.row, column) {
-            into.add_int(int.value);
-            return Ok(());
+            return into.add_int(int.value);
         }
         // NULL is no number.
         if let Some(int) = env.column(column)?.as_i64() {
-            into.add_int(int);
+            into.add_int(int)?;
         }
         Ok(())
     }

@@ -10,11 +10,13 @@ use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, SHORT, SHORT_
 /// Digits of base 10000 that fit, with room for a sum.
 const MAX_DIGITS: usize = 9;
 const BASE: i128 = 10_000;
+/// Its first powers.
+const POWERS: [i64; 4] = [1, 10_000, 100_000_000, 1_000_000_000_000];
 /// Digits that fit into 64 bits.
 const DIGITS_OF_U64: usize = 4;
 
 /// A number of few digits, for arithmetic without memory: `coefficient * 10000^exponent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Small {
     coefficient: i128,
     exponent: i32,
@@ -56,7 +58,11 @@ impl Small {
         if shift == 0 {
             return Some(self.coefficient);
         }
-        product(self.coefficient, BASE.checked_pow(shift)?)
+        let power = match POWERS.get(shift as usize) {
+            Some(power) => i128::from(*power),
+            None => BASE.checked_pow(shift)?,
+        };
+        product(self.coefficient, power)
     }
 
     /// The sum.
@@ -151,9 +157,9 @@ fn product(a: i128, b: i128) -> Option<i128> {
 #[derive(Debug, Clone, Default)]
 pub struct NumericSum {
     /// The sum of what is in it now.
-    small: Option<Small>,
+    small: Small,
     /// The sum of what did not fit.
-    rest: Option<Numeric>,
+    rest: Option<Box<Numeric>>,
 }
 
 impl NumericSum {
@@ -168,35 +174,50 @@ impl NumericSum {
     /// Adds a number of few digits.
     #[inline]
     pub fn add_small(&mut self, small: Small) -> Result<(), NumericError> {
-        let sum = match self.small {
-            None => Some(small),
-            Some(sum) => sum.add(small),
-        };
-        if sum.is_none() {
-            let before = self.small.take().map(Small::to_numeric).transpose()?;
-            if let Some(before) = before {
+        match self.small.add(small) {
+            Some(sum) => self.small = sum,
+            None => {
+                let before = self.small.to_numeric()?;
                 self.add_rest(before.as_ref())?;
+                self.small = small;
             }
         }
-        self.small = sum.or(Some(small));
         Ok(())
+    }
+
+    /// Adds an integer.
+    #[inline]
+    pub fn add_int(&mut self, int: i64) -> Result<(), NumericError> {
+        if self.small.exponent == 0
+            && let Some(sum) = self.small.coefficient.checked_add(int.into())
+        {
+            self.small.coefficient = sum;
+            return Ok(());
+        }
+        self.add_small(Small { coefficient: int.into(), exponent: 0, dscale: 0 })
+    }
+
+    /// The sum, if only integers were added.
+    pub fn int(&self) -> Option<i128> {
+        (self.small.exponent == 0 && self.rest.is_none()).then_some(self.small.coefficient)
     }
 
     #[cold]
     fn add_rest(&mut self, number: NumericRef<'_>) -> Result<(), NumericError> {
-        self.rest = Some(match &self.rest {
+        let sum = match &self.rest {
             None => number.to_owned(),
-            Some(rest) => rest.as_ref().add(number)?,
-        });
+            Some(rest) => Numeric::as_ref(rest).add(number)?,
+        };
+        self.rest = Some(Box::new(sum));
         Ok(())
     }
 
-    /// The sum; `None` of no numbers.
-    pub fn total(&self) -> Result<Option<Numeric>, NumericError> {
-        let small = self.small.map(Small::to_numeric).transpose()?;
-        Ok(match (small, &self.rest) {
-            (Some(small), Some(rest)) => Some(rest.as_ref().add(small.as_ref())?),
-            (small, rest) => small.or_else(|| rest.clone()),
-        })
+    /// The sum.
+    pub fn total(&self) -> Result<Numeric, NumericError> {
+        let small = self.small.to_numeric()?;
+        match &self.rest {
+            Some(rest) => Numeric::as_ref(rest).add(small.as_ref()),
+            None => Ok(small),
+        }
     }
 }

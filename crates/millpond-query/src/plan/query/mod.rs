@@ -27,6 +27,7 @@ mod order;
 mod problem;
 mod push_down;
 mod select;
+pub(crate) mod shared_states;
 mod shown;
 mod slot_set;
 mod strict;

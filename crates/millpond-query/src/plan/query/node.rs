@@ -296,8 +296,19 @@ pub struct Aggregate {
     pub(crate) keys: Vec<Expr>,
     pub(crate) sets: Option<Vec<Vec<usize>>>,
     pub(crate) calls: Vec<AggregateCall>,
+    /// For each call the first one that takes the same values in: see [`Aggregate::state_of`].
+    pub(crate) states: Vec<usize>,
     pub(crate) grouping: Vec<Vec<usize>>,
     pub(crate) strategy: Strategy,
+}
+
+impl Aggregate {
+    /// The call whose state has what a call takes in: a sum and an average of the same values
+    /// differ only at the end.
+    #[inline]
+    pub(crate) fn state_of(&self, call: usize) -> usize {
+        self.states.get(call).copied().unwrap_or(call)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

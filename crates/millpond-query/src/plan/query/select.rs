@@ -6,6 +6,7 @@ use super::estimate::UNKNOWN_ROWS;
 use super::node::{Aggregate, Limit, NestedLoop, Node, Strategy};
 use super::order::Wanted;
 use super::problem::{Problem, Relation};
+use super::shared_states::shared_states;
 use crate::Value;
 use crate::analyze::tree::{
     AggregateCall, AggregateFunction, Bound, Distinct, Frame, Grouping, JoinKind, Select,
@@ -150,7 +151,7 @@ impl Planning<'_> {
             () if is_sorted => Strategy::Sorted,
             () => Strategy::Hashed,
         };
-        let calls = grouping
+        let calls: Vec<_> = grouping
             .aggregates
             .iter()
             .map(|call| self.aggregate_call(call))
@@ -163,6 +164,7 @@ impl Planning<'_> {
             slot: grouping.slot,
             keys,
             sets: grouping.sets.clone(),
+            states: shared_states(&calls),
             calls,
             grouping: grouping.grouping.clone(),
             strategy,

@@ -33,19 +33,11 @@ pub(crate) enum Accumulator {
 /// A sum, and of how many values.
 #[derive(Debug, Default)]
 pub(crate) struct Sum {
-    pub(crate) count: i64,
-    /// Of integers: wide, so that nothing overflows before the end.
-    pub(crate) ints: i128,
-    /// Of what are no integers. It is elsewhere, because most of many groups do without.
-    others: Option<Box<Others>>,
-}
-
-#[derive(Debug, Default)]
-struct Others {
-    /// Of decimal numbers; empty if there were none.
+    count: i64,
+    /// Of integers and decimal numbers. Nothing overflows before the end.
     numbers: NumericSum,
-    /// Of floats and the rest.
-    value: Value,
+    /// Of floats and the rest. It is elsewhere, because most of many groups do without.
+    other: Option<Box<Value>>,
 }
 
 /// Whether a NULL is a value that counts.
@@ -129,7 +121,7 @@ impl Accumulator {
         let expr = expr.chosen(env)?;
         if let F::Count | F::Sum | F::Avg = function {
             if let Some(int) = expr.int(env) {
-                self.add_int(int.value);
+                self.add_int(int.value)?;
                 return Ok(0);
             }
             if let Some(small) = expr.small(env) {
@@ -152,15 +144,16 @@ impl Accumulator {
 
     /// Takes an integer in, for a count, a sum or an average.
     #[inline]
-    pub(crate) fn add_int(&mut self, int: i64) {
+    pub(crate) fn add_int(&mut self, int: i64) -> Result<()> {
         match self {
             Self::Count(count) => *count += 1,
             Self::Sum(sum) => {
                 sum.count += 1;
-                sum.ints += i128::from(int);
+                sum.numbers.add_int(int)?;
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Takes a value out that was taken in before all others. False if that can't be done, and then
@@ -173,7 +166,7 @@ impl Accumulator {
             (Self::Count(count), _) => *count -= 1,
             (Self::Sum(sum), Some(int)) => {
                 sum.count -= 1;
-                sum.ints -= i128::from(int);
+                return int.checked_neg().is_some_and(|int| sum.numbers.add_int(int).is_ok());
             }
             _ => return false,
         }
@@ -217,73 +210,67 @@ impl Accumulator {
 impl Sum {
     fn add(&mut self, function: F, datum: Datum<'_>) -> Result<usize> {
         self.count += 1;
-        if let Some(int) = datum.as_i64() {
-            self.ints += i128::from(int);
-            return Ok(0);
-        }
-        let grown = if self.others.is_none() { size_of::<Others>() } else { 0 };
-        let others = self.others.get_or_insert_default();
         let datum = match datum {
             Datum::Numeric(number) => {
-                others.numbers.add(number)?;
-                return Ok(grown);
+                self.numbers.add(number)?;
+                return Ok(0);
             }
             // An average is of double precision.
             Datum::Float4(value) if function == F::Avg => Datum::Float8(value.into()),
             datum => datum,
         };
-        others.value = match (others.value.as_datum(), datum) {
-            (Datum::Null, first) => first.to_value(),
+        if let Some(int) = datum.as_i64() {
+            self.numbers.add_int(int)?;
+            return Ok(0);
+        }
+        let Some(sum) = &mut self.other else {
+            self.other = Some(Box::new(datum.to_value()));
+            return Ok(size_of::<Value>());
+        };
+        **sum = match (sum.as_datum(), datum) {
             (Datum::Other(INTERVAL, sum), Datum::Other(INTERVAL, more)) => {
                 interval_math::add(interval(sum)?, interval(more)?)?.into()
             }
             (sum, more) => arith::apply(Arith::Add, sum, more)?,
         };
-        Ok(grown)
+        Ok(0)
     }
 
     fn add_small(&mut self, small: Small) -> Result<usize> {
         self.count += 1;
-        let grown = if self.others.is_none() { size_of::<Others>() } else { 0 };
-        self.others.get_or_insert_default().numbers.add_small(small)?;
-        Ok(grown)
+        self.numbers.add_small(small)?;
+        Ok(0)
     }
 
     fn total(&self, ty: DataType) -> Result<Value> {
-        Ok(match (self.count, self.whole()?) {
-            (0, _) => Value::Null,
-            (_, Value::Null) if ty == DataType::Int8 => {
-                Value::Int8(i64::try_from(self.ints).map_err(|_| {
-                    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
-                })?)
+        Ok(match (&self.other, ty) {
+            _ if self.count == 0 => Value::Null,
+            (Some(sum), _) => Value::clone(sum),
+            (None, DataType::Int8) => {
+                let int = self.numbers.int().and_then(|sum| i64::try_from(sum).ok());
+                let out_of_range =
+                    || SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range");
+                Value::Int8(int.ok_or_else(out_of_range)?)
             }
-            (_, Value::Null) => Value::Numeric(Numeric::from(self.ints)),
-            (_, value) => value,
+            (None, _) => Value::Numeric(self.numbers.total()?),
         })
-    }
-
-    /// The sum of what are no integers; NULL of nothing.
-    fn whole(&self) -> Result<Value> {
-        let Some(others) = &self.others else { return Ok(Value::Null) };
-        Ok(others.numbers.total()?.map_or_else(|| others.value.clone(), Value::Numeric))
     }
 
     fn average(&self, ty: DataType) -> Result<Value> {
         if self.count == 0 {
             return Ok(Value::Null);
         }
-        let whole = self.whole()?;
-        if let Value::Other(INTERVAL, sum) = &whole {
+        if let Some(Value::Other(INTERVAL, sum)) = self.other.as_deref() {
             return Ok(interval_math::divide(interval(sum)?, self.count as f64)?.into());
         }
         let count = match ty {
             DataType::Float8 => Value::Float8(self.count as f64),
             _ => Value::Numeric(Numeric::from(self.count)),
         };
-        let sum = match (whole, ty) {
-            (Value::Null, DataType::Float8) => Value::Float8(self.ints as f64),
-            (Value::Null, _) => Value::Numeric(Numeric::from(self.ints)),
-            (value, _) => value,
+        let sum = match (&self.other, ty) {
+            (Some(sum), _) => Value::clone(sum),
+            (None, DataType::Float8) => Value::Float8(self.numbers.int().unwrap_or(0) as f64),
+            (None, _) => Value::Numeric(self.numbers.total()?),
         };
         arith::apply(Arith::Div, sum.as_datum(), count.as_datum())
     }

@@ -3,10 +3,10 @@
 //! What many groups have is in few pieces of memory: see [`ByteRows`].
 
 use super::call::CallState;
-use super::give_row;
+use super::{Keys, give_row};
 use crate::Datum;
 use crate::error::{Result, SqlError};
-use crate::expr::Val;
+use crate::expr::{Expr, Val};
 use crate::memory::{ByteRows, Datums, Held, row_bytes};
 use crate::plan::query::node::Aggregate;
 use crate::run::key_table::KeyTable;
@@ -26,6 +26,8 @@ pub(super) struct Groups {
     keys: ByteRows,
     /// Those of a group, behind those of the group before.
     calls: Vec<CallState>,
+    /// The group that was found last.
+    last: usize,
     key: Vec<u8>,
 }
 
@@ -45,27 +47,49 @@ impl Groups {
         }
     }
 
+    /// Sets the key of the current row, if there are no grouping sets.
+    pub(super) fn set_key_of_row(&mut self, exprs: &[Expr], cx: &Context<'_>) -> Result<()> {
+        self.key.clear();
+        self.key.extend_from_slice(&0u32.to_le_bytes());
+        let env = cx.env();
+        for expr in exprs {
+            match expr.int(&env) {
+                Some(int) => datum_key::push_int(int.value, &mut self.key),
+                None => datum_key::push(&expr.eval(&env)?.datum(), &mut self.key),
+            }
+        }
+        Ok(())
+    }
+
     /// The key that was set last.
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }
 
     /// The calls of the group whose key was set. `None` if it is new and there is no room for it.
-    pub(super) fn calls_of(
+    /// `keys` gives the values of a new one.
+    pub(super) fn calls_of<'k>(
         &mut self,
         aggregate: &Aggregate,
         set: &[usize],
-        keys: &[Val<'_>],
+        keys: impl FnOnce() -> Result<Keys<'k>>,
         work: &Work<'_>,
         held: &mut Held,
         overflow: &mut Overflow,
     ) -> Result<Option<&mut [CallState]>> {
+        // Rows of a group often come one after the other.
+        if self.numbers.key(self.last).is_some_and(|key| key == self.key) {
+            return calls_of_group(&mut self.calls, aggregate, self.last).map(Some);
+        }
         if overflow.is_full(self.numbers.len(), held, work) {
             let Some(group) = self.numbers.find(&self.key) else { return Ok(None) };
+            self.last = group;
             return calls_of_group(&mut self.calls, aggregate, group).map(Some);
         }
         let group = self.numbers.enter(&self.key, work)?;
+        self.last = group.number;
         if group.is_new() {
+            let keys = keys()?;
             let mut values = Datums::with_capacity(keys.len());
             for (place, key) in keys.iter().enumerate() {
                 values.push(if set.contains(&place) { key.datum() } else { Datum::Null });

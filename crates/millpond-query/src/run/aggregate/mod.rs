@@ -20,7 +20,7 @@ use super::{Context, SlotRow, kept, parts};
 use crate::Value;
 use crate::analyze::tree::{AggregateCall, Slot};
 use crate::error::Result;
-use crate::expr::Val;
+use crate::expr::{Expr, Val};
 use crate::memory::Held;
 use crate::memory::row_bytes::damaged;
 use crate::plan::query::node::{Aggregate, Strategy};
@@ -57,7 +57,12 @@ impl Group {
         Self { keys, calls: aggregate.calls.iter().map(CallState::new).collect() }
     }
 
-    fn add(&mut self, calls: &[AggregateCall], cx: &Context<'_>, held: &mut Held) -> Result<()> {
+    fn add(
+        &mut self,
+        calls: (&Aggregate, &[AggregateCall]),
+        cx: &Context<'_>,
+        held: &mut Held,
+    ) -> Result<()> {
         add_row(calls, &mut self.calls, cx, held)
     }
 
@@ -94,13 +99,16 @@ impl<'a> Calls<'a> {
 
 /// Takes the current row into the calls of its group.
 fn add_row(
-    calls: &[AggregateCall],
+    (aggregate, calls): (&Aggregate, &[AggregateCall]),
     states: &mut [CallState],
     cx: &Context<'_>,
     held: &mut Held,
 ) -> Result<()> {
     let (env, work) = (cx.env(), cx.work());
-    for (call, state) in calls.iter().zip(states) {
+    for (place, (call, state)) in calls.iter().zip(states).enumerate() {
+        if aggregate.state_of(place) != place {
+            continue;
+        }
         let grown = state.add(call, &env, work)?;
         if grown > 0 {
             held.grow(grown)?;
@@ -120,7 +128,8 @@ fn give_row(
     let mut row = kept::take_values(cx.row_mut(aggregate.slot)?);
     row.extend(keys);
     let key_count = row.len();
-    for (call, state) in aggregate.calls.iter().zip(calls) {
+    for (place, call) in aggregate.calls.iter().enumerate() {
+        let Some(state) = calls.get_mut(aggregate.state_of(place)) else { continue };
         let keys = (&*aggregate.keys, row.get(..key_count).unwrap_or_default());
         let value = state.finish(call, keys, cx)?;
         row.push(value);
@@ -185,7 +194,7 @@ impl AggregateState {
         let mut calls = Calls::new(aggregate);
         while self.input.next(&aggregate.input, cx)? {
             cx.work().tick()?;
-            group.add(calls.for_next_row(cx)?, cx, &mut self.held)?;
+            group.add((aggregate, calls.for_next_row(cx)?), cx, &mut self.held)?;
         }
         self.phase = Phase::End;
         group.give(aggregate, cx)?;
@@ -200,7 +209,7 @@ impl AggregateState {
             if let Some(group) = &mut self.current
                 && is_of_group(aggregate, group, cx)?
             {
-                group.add(&aggregate.calls, cx, &mut self.held)?;
+                group.add((aggregate, &aggregate.calls), cx, &mut self.held)?;
                 continue;
             }
             let mut keys = Vec::with_capacity(aggregate.keys.len() + aggregate.calls.len());
@@ -208,7 +217,7 @@ impl AggregateState {
             let mut group = Group::new(aggregate, keys);
             let before = self.current.take();
             self.held.clear();
-            group.add(&aggregate.calls, cx, &mut self.held)?;
+            group.add((aggregate, &aggregate.calls), cx, &mut self.held)?;
             self.current = Some(group);
             if let Some(before) = before {
                 before.give(aggregate, cx)?;
@@ -227,22 +236,32 @@ impl AggregateState {
         let sets = aggregate.sets.as_deref().unwrap_or(&whole);
         let mut groups = Groups::default();
         let mut calls = Calls::new(aggregate);
+        // A key that is computed once more for a new group is the same.
+        let is_plain = aggregate.sets.is_none() && !aggregate.keys.iter().any(varies);
         while self.input.next(&aggregate.input, cx)? {
             cx.work().tick()?;
-            let keys = keys(aggregate, cx)?;
             self.row.clear();
             let calls = calls.for_next_row(cx)?;
+            if is_plain && let [whole] = sets {
+                groups.set_key_of_row(&aggregate.keys, cx)?;
+                let keys = || keys(aggregate, cx);
+                self.add((aggregate, calls), &mut groups, (0, whole), keys, cx)?;
+                continue;
+            }
+            let keys = keys(aggregate, cx)?;
             for (number, set) in sets.iter().enumerate() {
-                self.add((aggregate, calls), &mut groups, (number, set), &keys, cx)?;
+                groups.set_key((number, set), &keys);
+                let keys = || Ok(keys.clone());
+                self.add((aggregate, calls), &mut groups, (number, set), keys, cx)?;
             }
         }
         // A set without keys is one group, also of no rows.
         if groups.is_empty() {
             for set in sets.iter().enumerate().filter(|(_, set)| set.is_empty()) {
-                let nulls = vec![Val::Owned(Value::Null); aggregate.keys.len()];
+                let nulls = Keys::from_elem(Val::Owned(Value::Null), aggregate.keys.len());
                 groups.set_key(set, &nulls);
                 let (held, overflow) = (&mut self.held, &mut self.overflow);
-                groups.calls_of(aggregate, set.1, &nulls, cx.work(), held, overflow)?;
+                groups.calls_of(aggregate, set.1, || Ok(nulls), cx.work(), held, overflow)?;
             }
         }
         self.phase = Phase::Giving(Box::new(groups), 0);
@@ -262,38 +281,48 @@ impl AggregateState {
             let set = sets.get(number).ok_or_else(damaged)?;
             let keys = keys(aggregate, cx)?;
             self.row.clear();
+            groups.set_key((number, set), &keys);
             let calls = &aggregate.calls;
-            self.add((aggregate, calls), &mut groups, (number, set), &keys, cx)?;
+            self.add((aggregate, calls), &mut groups, (number, set), || Ok(keys), cx)?;
         }
         self.phase = Phase::Giving(Box::new(groups), 0);
         Ok(())
     }
 
-    /// Adds the current row to its group in a grouping set; or keeps it, in [`Self::row`], if there
-    /// is no room for the group.
-    fn add(
+    /// Adds the current row to the group whose key was set, in a grouping set; or keeps it, in
+    /// [`Self::row`], if there is no room for the group.
+    fn add<'k>(
         &mut self,
         (aggregate, exprs): (&Aggregate, &[AggregateCall]),
         groups: &mut Groups,
         set: (usize, &Vec<usize>),
-        keys: &[Val<'_>],
+        keys: impl FnOnce() -> Result<Keys<'k>>,
         cx: &Context<'_>,
     ) -> Result<()> {
-        groups.set_key(set, keys);
         let (held, overflow) = (&mut self.held, &mut self.overflow);
         if let Some(calls) = groups.calls_of(aggregate, set.1, keys, cx.work(), held, overflow)? {
-            return add_row(exprs, calls, cx, held);
+            return add_row((aggregate, exprs), calls, cx, held);
         }
         if self.row.is_empty() {
-            kept::save(&cx.rows, &self.input_slots, &mut self.row)?;
+            kept::save(cx, &self.input_slots, &mut self.row)?;
         }
         let number = (set.0 as u32).to_le_bytes();
         self.overflow.push(groups.key(), &number, &self.row, cx.work())
     }
 }
 
+/// Whether an expression may have another value each time.
+fn varies(expr: &Expr) -> bool {
+    let mut has_query = false;
+    expr.walk(&mut |part| has_query |= matches!(part, Expr::SubPlan(_)));
+    has_query || expr.is_volatile()
+}
+
+/// The values of keys.
+type Keys<'x> = SmallVec<[Val<'x>; 4]>;
+
 /// The keys of the current row.
-fn keys<'x>(aggregate: &'x Aggregate, cx: &'x Context<'_>) -> Result<SmallVec<[Val<'x>; 4]>> {
+fn keys<'x>(aggregate: &'x Aggregate, cx: &'x Context<'_>) -> Result<Keys<'x>> {
     let env = cx.env();
     let mut keys = SmallVec::with_capacity(aggregate.keys.len());
     for key in &aggregate.keys {

@@ -5,6 +5,7 @@ use AggregateFunction as F;
 use super::*;
 use crate::analyze::tree::Regression;
 use crate::plan::query::node::{Aggregate, Strategy};
+use crate::plan::query::shared_states::shared_states;
 
 const NUMERIC: DataType = crate::expr::types::NUMERIC;
 
@@ -25,7 +26,8 @@ fn input() -> Node {
 
 fn aggregate(strategy: Strategy, keys: Vec<Expr>, calls: Vec<AggregateCall>) -> Aggregate {
     let (sets, grouping) = (None, Vec::new());
-    Aggregate { input: input(), slot: Slot(1), keys, sets, calls, grouping, strategy }
+    let states = shared_states(&calls);
+    Aggregate { input: input(), slot: Slot(1), keys, sets, calls, states, grouping, strategy }
 }
 
 fn planned(aggregate: Aggregate) -> QueryPlan {

@@ -69,6 +69,7 @@ fn plan(root: Node, output: Vec<Expr>) -> QueryPlan {
         root,
         output: Output::new(output, Vec::new()),
         slots: vec![SlotKind::Computed(4); 12],
+        kept: Vec::new(),
         subplans: Vec::new(),
         ctes: Vec::new(),
         tables: Vec::new(),

@@ -62,6 +62,7 @@ fn aggregate(sets: Option<Vec<Vec<usize>>>, seed: u64) -> QueryPlan {
             call(AggregateFunction::CountRows, vec![], DataType::Int8),
             call(AggregateFunction::Sum, vec![col(0, 2)], DataType::Int8),
         ],
+        states: vec![0, 1],
         grouping: vec![],
         strategy: Strategy::Hashed,
     };
