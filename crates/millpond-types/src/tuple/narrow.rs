@@ -50,7 +50,7 @@ impl TupleLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{DataType, Datum};
+    use crate::{DataType, Datum};
 
     const TYPES: [DataType; 4] = [DataType::Int4, DataType::Text, DataType::Date, DataType::Int8];
 

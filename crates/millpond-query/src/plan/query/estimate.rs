@@ -69,7 +69,9 @@ impl Planning<'_> {
             Access::Range(range) => self.range_rows(range, live),
         };
         let rows = rows * selectivity(choice.filter.as_ref());
-        TablePath { choice, rows: rows.max(1.0), cost, by_key }
+        // For many keys a filter leaves less than a row of each.
+        let rows = if by_key { rows } else { rows.max(1.0) };
+        TablePath { choice, rows, cost, by_key }
     }
 
     fn range_rows(&self, range: &IndexRange, live: f64) -> (f64, f64, bool) {
