@@ -57,7 +57,11 @@ impl Planning<'_> {
 /// Conditions that most rows fail come first, if they themselves can't fail with an error. The
 /// others keep their order: one may be there so that the next does not fail.
 fn order(e: &Expr) -> u8 {
-    let is_given = |e: &Expr| matches!(e, Expr::Column(_) | Expr::Const(_) | Expr::Param(_));
+    let is_given = |e: &Expr| match e {
+        Expr::Column(_) | Expr::Const(_) | Expr::Param(_) => true,
+        Expr::Cast(e, ..) => matches!(**e, Expr::Const(_) | Expr::Param(_)),
+        _ => false,
+    };
     match e {
         Expr::Compare(Compare::Eq, pair) if is_given(&pair.0) && is_given(&pair.1) => 0,
         Expr::In(value, list, false) if is_given(value) && list.iter().all(is_given) => 1,
