@@ -14,7 +14,7 @@ const FOLDED_AFTER: usize = 256;
 #[derive(Default)]
 pub(super) struct Folded {
     rows: usize,
-    expr: Option<Expr>,
+    expr: Option<Box<Expr>>,
 }
 
 impl Folded {
@@ -28,10 +28,10 @@ impl Folded {
         if self.rows < FOLDED_AFTER {
             self.rows += 1;
             if self.rows == FOLDED_AFTER {
-                self.expr = written.map(|written| fold(written, cx)).transpose()?;
+                self.expr = written.map(|written| fold(written, cx).map(Box::new)).transpose()?;
             }
         }
-        Ok(self.expr.as_ref().or(written))
+        Ok(self.expr.as_deref().or(written))
     }
 
     /// Whether the next row meets a condition, if there is one.

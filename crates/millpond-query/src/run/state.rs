@@ -58,18 +58,18 @@ impl State {
             | Node::Filter { input, .. }
             | Node::LockRows { input, .. } => Self::Input(Box::new(Self::new(input, cx)?)),
             Node::Cte { .. } | Node::WorkTable { .. } => Self::Reader(Cursor::default()),
-            Node::NestedLoop(join) => Self::NestedLoop(Box::new(NestedLoopState::new(join, cx)?)),
+            Node::NestedLoop(join) => Self::NestedLoop(boxed(|| NestedLoopState::new(join, cx))?),
             Node::Limit(limit) => Self::Limit(Box::new(LimitState::new(limit, cx)?)),
-            Node::Sort { input, .. } => Self::Sort(Box::new(SortState::new(input, cx)?)),
+            Node::Sort { input, .. } => Self::Sort(boxed(|| SortState::new(input, cx))?),
             Node::Aggregate(aggregate) => {
-                Self::Aggregate(Box::new(AggregateState::new(aggregate, cx)?))
+                Self::Aggregate(boxed(|| AggregateState::new(aggregate, cx))?)
             }
-            Node::HashJoin(join) => Self::HashJoin(Box::new(HashJoinState::new(join, cx)?)),
+            Node::HashJoin(join) => Self::HashJoin(boxed(|| HashJoinState::new(join, cx))?),
             Node::Materialize { input } => {
-                Self::Materialize(Box::new(MaterializeState::new(input, cx)?))
+                Self::Materialize(boxed(|| MaterializeState::new(input, cx))?)
             }
             Node::Distinct { input, .. } => {
-                Self::Distinct(Box::new(DistinctState::new(input, cx)?))
+                Self::Distinct(boxed(|| DistinctState::new(input, cx))?)
             }
             Node::Append { inputs, .. } => Self::Append(Box::new(AppendState::new(inputs, cx)?)),
             Node::SetOp { left, right, .. } => {
@@ -77,7 +77,7 @@ impl State {
             }
             Node::Functions { .. } => Self::Functions(FunctionsState::new(cx)),
             Node::Window { input, window } => {
-                Self::Window(Box::new(WindowState::new(input, window, cx)?))
+                Self::Window(boxed(|| WindowState::new(input, window, cx))?)
             }
         })
     }
@@ -161,6 +161,13 @@ impl State {
             Self::Window(state) => state.rescan(),
         }
     }
+}
+
+/// A state in memory of its own. [`State::new`] calls itself for each node on the way down, so its
+/// frame must not have room for a state of each kind.
+#[inline(never)]
+fn boxed<S>(new: impl FnOnce() -> Result<S>) -> Result<Box<S>> {
+    Ok(Box::new(new()?))
 }
 
 fn next_of_values(
