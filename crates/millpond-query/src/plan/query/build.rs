@@ -1,9 +1,10 @@
 //! The nodes of a join whose order has been decided.
 
 use super::Planning;
+use super::conditions::{Conditions, Progress};
 use super::method::Method;
 use super::node::{HashJoin, NestedLoop, Node, Scan};
-use super::order::{Conditions, Part, Progress, Wanted};
+use super::order::{Part, Wanted};
 use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
 use super::select::Path;
 use super::slot_set::SlotSet;

@@ -1,8 +1,9 @@
 //! How one relation is joined to the rows so far, and what that costs.
 
 use super::Planning;
+use super::conditions::Conditions;
 use super::estimate::{KEEP, PROBE, selectivity};
-use super::order::{Conditions, Wanted, Way};
+use super::order::{Wanted, Way};
 use super::problem::{Dependent, Item, Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;

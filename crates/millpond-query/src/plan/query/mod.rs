@@ -9,10 +9,12 @@
 
 mod body;
 mod build;
+mod conditions;
 mod cte;
 mod decorrelate;
 mod depth;
 mod engine;
+mod equalities;
 mod estimate;
 pub(super) mod explain;
 mod finish;

@@ -7,9 +7,10 @@
 //! soon as there is what they need.
 
 use super::Planning;
+use super::conditions::{Conditions, Progress};
 use super::estimate::{KEEP, sort_cost};
 use super::method::{Cost, Method, Side};
-use super::problem::{Dependent, Item, Problem, Relation};
+use super::problem::{Dependent, Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;
 use crate::error::Result;
@@ -19,16 +20,6 @@ use crate::plan::SortKey;
 /// How many beginnings are tried of a join of at most [`MAX_TRIED_ITEMS`] items.
 const STARTS: usize = 3;
 const MAX_TRIED_ITEMS: usize = 8;
-
-/// Conditions and what they need.
-#[derive(Debug)]
-pub(super) struct Conditions {
-    pub(super) exprs: Vec<Expr>,
-    /// Slots of the problem: all, if a condition is volatile.
-    needs: Vec<SlotSet>,
-    /// Whether it uses slots outside of the problem, too.
-    outside: Vec<bool>,
-}
 
 /// A decided order.
 #[derive(Debug)]
@@ -94,68 +85,6 @@ pub(super) struct Wanted<'s> {
     pub(super) or_hashed: bool,
 }
 
-/// A join that has been planned up to some relation.
-pub(super) struct Progress {
-    pub(super) bound: SlotSet,
-    /// Which conditions have a place.
-    placed: Vec<bool>,
-    pub(super) done: Vec<Part>,
-}
-
-impl Conditions {
-    pub(super) fn new(planning: &Planning<'_>, problem: &Problem<'_>, more: &[Expr]) -> Self {
-        let all = problem.slots();
-        let exprs: Vec<Expr> = problem.conjuncts.iter().chain(more).cloned().collect();
-        let (mut needs, mut outside) = (Vec::new(), Vec::new());
-        for e in &exprs {
-            let uses = planning.slots_of(e);
-            needs.push(if e.is_volatile() { all.clone() } else { uses.and(&all) });
-            outside.push(!uses.is_within(&all, &all));
-        }
-        Self { exprs, needs, outside }
-    }
-
-    /// Those on one item alone. Of what is planned once and kept, those that use nothing outside.
-    pub(super) fn of(&self, item: &Item<'_>) -> Vec<Expr> {
-        let is_table = matches!(item.relation, Relation::Table { .. });
-        let slots = &item.slots;
-        let is_own = |place: &usize| {
-            let needs = &self.needs[*place];
-            !needs.is_empty()
-                && needs.is_within(slots, slots)
-                && (is_table || !self.outside[*place])
-        };
-        (0..self.exprs.len()).filter(is_own).map(|place| self.exprs[place].clone()).collect()
-    }
-
-    fn all(&self, places: &[usize]) -> Vec<Expr> {
-        places.iter().map(|place| self.exprs[*place].clone()).collect()
-    }
-}
-
-impl Progress {
-    pub(super) fn new(conditions: &Conditions) -> Self {
-        let placed = vec![false; conditions.exprs.len()];
-        Self { bound: SlotSet::default(), placed, done: Vec::new() }
-    }
-
-    /// The places of the conditions that can be told once these slots are there, too.
-    fn ready(&self, conditions: &Conditions, slots: &SlotSet) -> Vec<usize> {
-        (0..self.placed.len())
-            .filter(|place| {
-                !self.placed[*place] && conditions.needs[*place].is_within(&self.bound, slots)
-            })
-            .collect()
-    }
-
-    /// The same, which then have their place.
-    pub(super) fn take(&mut self, conditions: &Conditions, slots: &SlotSet) -> Vec<Expr> {
-        let ready = self.ready(conditions, slots);
-        ready.iter().for_each(|place| self.placed[*place] = true);
-        conditions.all(&ready)
-    }
-}
-
 impl Planning<'_> {
     /// The order for a problem under its conditions.
     pub(super) fn way(
@@ -165,7 +94,7 @@ impl Planning<'_> {
         wanted: Wanted<'_>,
     ) -> Result<Way> {
         self.check_relations(problem.items.len() + problem.dependents.len())?;
-        let equal = Self::columns_made_equal(&conditions.exprs);
+        let equal = conditions.equal.clone();
         let around = std::mem::replace(&mut self.equal_columns, equal);
         let way = self.best_way(problem, conditions, wanted);
         self.equal_columns = around;

@@ -5,9 +5,10 @@
 use std::cell::RefCell;
 
 use super::Planning;
+use super::conditions::Conditions;
 use super::estimate::KEEP;
 use super::from::{Around, item_of, plain_select};
-use super::order::{Conditions, Wanted};
+use super::order::Wanted;
 use super::problem::{Dependent, Item, Problem, Relation, Unique};
 use super::slot_set::SlotSet;
 use super::strict::strict_columns;

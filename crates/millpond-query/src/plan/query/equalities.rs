@@ -1,0 +1,105 @@
+//! Equalities of columns that follow from others, and those that say nothing more.
+//!
+//! `a = b AND b = c` implies `a = c`, so `a` and `c` can be joined first. Of all equalities of such
+//! columns only as many are evaluated as tie each column to those that are there already.
+
+use super::slot_set::SlotSet;
+use crate::analyze::tree::slot_of;
+use crate::expr::{Compare, Expr};
+
+/// Larger groups of equal columns stay as they are written: the pairs would be many.
+const MAX_COLUMNS: usize = 8;
+
+/// The equalities of columns of different relations that groups of equal columns imply, without
+/// those that are written. At least one of the relations is among `slots`.
+pub(super) fn implied(groups: &[Vec<usize>], written: &[Expr], slots: &SlotSet) -> Vec<Expr> {
+    let mut found = Vec::new();
+    for group in groups.iter().filter(|group| (3..=MAX_COLUMNS).contains(&group.len())) {
+        for (place, a) in group.iter().enumerate() {
+            for b in group.iter().skip(place + 1) {
+                let (of_a, of_b) = (slot_of(*a).0, slot_of(*b).0);
+                let is_useful = of_a != of_b && (slots.contains(of_a) || slots.contains(of_b));
+                let is_it = |e: &Expr| columns(e).is_some_and(|c| c == (*a, *b) || c == (*b, *a));
+                if is_useful && !written.iter().any(is_it) {
+                    let pair = Box::new((Expr::Column(*a), Expr::Column(*b)));
+                    found.push(Expr::Compare(Compare::Eq, pair));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The conditions without equalities that follow from those before them, if the columns of a group
+/// in `bound` slots are equal already.
+pub(super) fn without_redundant(
+    places: Vec<usize>,
+    exprs: &[Expr],
+    groups: &[Vec<usize>],
+    bound: &SlotSet,
+) -> Vec<usize> {
+    if places.len() < 2 || groups.is_empty() {
+        return places;
+    }
+    // Of each column the columns that it is known to be equal to: 0 are those in bound slots.
+    let own = |(place, column): (usize, &usize)| match bound.contains(slot_of(*column).0) {
+        true => 0,
+        false => place + 1,
+    };
+    let mut known: Vec<Vec<usize>> =
+        groups.iter().map(|group| group.iter().enumerate().map(own).collect()).collect();
+    let mut says_more = |place: &usize| {
+        let Some((a, b)) = exprs.get(*place).and_then(columns) else { return true };
+        let with_both = groups.iter().zip(&mut known).find_map(|(group, known)| {
+            let at = |column| group.iter().position(|other| *other == column);
+            Some((at(a)?, at(b)?, known))
+        });
+        let Some((a, b, known)) = with_both else { return true };
+        let (a, b) = (known[a], known[b]);
+        known.iter_mut().filter(|label| **label == b).for_each(|label| *label = a);
+        a != b
+    };
+    places.into_iter().filter(|place| says_more(place)).collect()
+}
+
+/// The sides of an equality of two columns.
+fn columns(e: &Expr) -> Option<(usize, usize)> {
+    let Expr::Compare(Compare::Eq, pair) = e else { return None };
+    match (&pair.0, &pair.1) {
+        (Expr::Column(a), Expr::Column(b)) => Some((*a, *b)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::tree::{Slot, column};
+
+    fn equal(a: usize, b: usize) -> Expr {
+        Expr::Compare(Compare::Eq, Box::new((Expr::Column(a), Expr::Column(b))))
+    }
+
+    #[test]
+    fn each_column_is_tied_once_to_those_that_are_there() {
+        let [a, b, c] = [0, 1, 2].map(|slot| column(Slot(slot), 0));
+        let d = column(Slot(2), 1);
+        let group = vec![vec![a, b, c, d]];
+        let mut all = SlotSet::default();
+        (0..3).for_each(|slot| all.insert(Slot(slot)));
+        let mut exprs = vec![equal(a, b), equal(b, c), equal(c, d)];
+        let more = implied(&group, &exprs, &all);
+        assert_eq!(more, [equal(a, c), equal(a, d), equal(b, d)]);
+        exprs.extend(more);
+        let needed = |places: &[usize], bound: &[u16]| {
+            let mut set = SlotSet::default();
+            bound.iter().for_each(|slot| set.insert(Slot(*slot)));
+            without_redundant(places.to_vec(), &exprs, &group, &set)
+        };
+        // With a there, c and d come: one of them is tied to it, and they to each other.
+        assert_eq!(needed(&[2, 3, 4], &[0]), [2, 3]);
+        // With c and d there, b comes.
+        assert_eq!(needed(&[1, 5], &[2]), [1]);
+        assert_eq!(needed(&[0, 1, 5], &[0, 2]), [0]);
+    }
+}
