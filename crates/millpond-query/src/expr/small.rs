@@ -49,9 +49,9 @@ fn computed(op: Arith, pair: &(Expr, Expr), env: &Env<'_>) -> Option<Small> {
     let a = pair.0.small(env)?;
     let b = pair.1.small(env)?;
     match op {
-        Arith::Add => a.add(b),
-        Arith::Sub => a.sub(b),
-        Arith::Mul => a.mul(b),
+        Arith::Add => a.checked_add(b),
+        Arith::Sub => a.checked_sub(b),
+        Arith::Mul => a.checked_mul(b),
         _ => None,
     }
 }

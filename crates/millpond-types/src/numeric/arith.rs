@@ -112,7 +112,7 @@ impl NumericRef<'_> {
     /// The sum.
     pub fn add(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         if let (Some(a), Some(b)) = (self.small(), other.small())
-            && let Some(sum) = a.add(b)
+            && let Some(sum) = a.checked_add(b)
         {
             return sum.to_numeric();
         }
@@ -166,7 +166,7 @@ impl NumericRef<'_> {
     /// The difference.
     pub fn sub(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         if let (Some(a), Some(b)) = (self.small(), other.small())
-            && let Some(difference) = a.add(b.neg())
+            && let Some(difference) = a.checked_sub(b)
         {
             return difference.to_numeric();
         }
@@ -176,7 +176,7 @@ impl NumericRef<'_> {
     /// The product.
     pub fn mul(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         if let (Some(a), Some(b)) = (self.small(), other.small())
-            && let Some(product) = a.mul(b)
+            && let Some(product) = a.checked_mul(b)
         {
             return product.to_numeric();
         }

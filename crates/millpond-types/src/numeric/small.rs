@@ -67,7 +67,7 @@ impl Small {
 
     /// The sum.
     #[inline]
-    pub fn add(self, other: Self) -> Option<Self> {
+    pub fn checked_add(self, other: Self) -> Option<Self> {
         let exponent = self.exponent.min(other.exponent);
         let coefficient = self.aligned(exponent)?.checked_add(other.aligned(exponent)?)?;
         Some(Self { coefficient, exponent, dscale: self.dscale.max(other.dscale) })
@@ -80,13 +80,13 @@ impl Small {
 
     /// The difference.
     #[inline]
-    pub fn sub(self, other: Self) -> Option<Self> {
-        self.add(other.neg())
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        self.checked_add(other.neg())
     }
 
     /// The product.
     #[inline]
-    pub fn mul(self, other: Self) -> Option<Self> {
+    pub fn checked_mul(self, other: Self) -> Option<Self> {
         Some(Self {
             coefficient: product(self.coefficient, other.coefficient)?,
             exponent: self.exponent + other.exponent,
@@ -174,7 +174,7 @@ impl NumericSum {
     /// Adds a number of few digits.
     #[inline]
     pub fn add_small(&mut self, small: Small) -> Result<(), NumericError> {
-        match self.small.add(small) {
+        match self.small.checked_add(small) {
             Some(sum) => self.small = sum,
             None => {
                 let before = self.small.to_numeric()?;
