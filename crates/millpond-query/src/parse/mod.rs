@@ -127,13 +127,14 @@ pub enum Statement {
     Truncate {
         names: Vec<Name>,
     },
+    /// Each table with the columns that are named, all if none are.
     Vacuum {
         options: VacuumOptions,
-        tables: Vec<Name>,
+        tables: Vec<(Name, Vec<tree::Name>)>,
     },
     Analyze {
         options: VacuumOptions,
-        tables: Vec<Name>,
+        tables: Vec<(Name, Vec<tree::Name>)>,
     },
     Checkpoint,
     Copy(Box<Copy>),

@@ -40,7 +40,16 @@ pub(super) fn vacuum(stmt: &VacuumStmt, source: &Source<'_>) -> Result<Statement
             "BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL",
         ));
     }
-    let tables = Name::of_relations(stmt.rels.iter().map(|(relation, _)| relation), source)?;
+    let has_columns = stmt.rels.iter().any(|(_, columns)| !columns.is_empty());
+    if stmt.is_vacuumcmd && !chosen.analyze && has_columns {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "ANALYZE option must be specified when a column list is provided",
+        ));
+    }
+    let names = Name::of_relations(stmt.rels.iter().map(|(relation, _)| relation), source)?;
+    let columns = stmt.rels.iter().map(|(_, columns)| columns.clone());
+    let tables = names.into_iter().zip(columns).collect();
     Ok(if stmt.is_vacuumcmd {
         Statement::Vacuum { options: chosen, tables }
     } else {

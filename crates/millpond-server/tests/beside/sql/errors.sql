@@ -124,3 +124,8 @@ truncate nosuch;
 lock table nosuch;
 copy nosuch to stdout;
 copy a (nosuch) to stdout;
+analyze a (id, x);
+analyze a (nosuch);
+analyze a (id, id);
+vacuum analyze a (nosuch);
+vacuum a (id);

@@ -3,6 +3,7 @@
 use millpond_engine::catalog::{Oid, TableDef};
 use millpond_engine::table::TableError;
 use millpond_engine::{EngineError, EngineResult};
+use millpond_syntax::tree;
 
 use crate::conn::session::{Block, SqlSession};
 use crate::conn::transaction::Ended;
@@ -47,7 +48,7 @@ impl Chosen {
 pub(super) fn vacuum(
     session: &mut SqlSession,
     options: &VacuumOptions,
-    names: &[Name],
+    names: &[(Name, Vec<tree::Name>)],
     sink: &mut dyn RowSink,
 ) -> Result<CommandTag> {
     session.check_alone("VACUUM")?;
@@ -94,7 +95,7 @@ pub(super) fn vacuum(
 pub(super) fn analyze(
     session: &mut SqlSession,
     options: &VacuumOptions,
-    names: &[Name],
+    names: &[(Name, Vec<tree::Name>)],
     sink: &mut dyn RowSink,
 ) -> Result<CommandTag> {
     let tables = tables_named(session, names)?;
@@ -133,13 +134,34 @@ fn limit_usage(session: &mut SqlSession, options: &VacuumOptions) {
     session.settings.make_news();
 }
 
-/// The tables of these names; without names all.
-fn tables_named(session: &SqlSession, names: &[Name]) -> Result<Vec<Chosen>> {
+/// The tables of these names; without names all. The columns that are named must be there.
+fn tables_named(session: &SqlSession, names: &[(Name, Vec<tree::Name>)]) -> Result<Vec<Chosen>> {
     let catalog = session.catalog();
     let chosen =
         |table: &TableDef, by_name| Chosen { oid: table.oid, name: table.name.clone(), by_name };
     if names.is_empty() {
         return Ok(catalog.tables().map(|table| chosen(table, false)).collect());
     }
-    names.iter().map(|name| find_table(&catalog, name).map(|table| chosen(&table, true))).collect()
+    let found = names.iter().map(|(name, columns)| {
+        let table = find_table(&catalog, name)?;
+        check_columns(&table, columns)?;
+        Ok(chosen(&table, true))
+    });
+    found.collect()
+}
+
+/// Statistics are of all columns, so that the columns named have no effect; but they must be there.
+fn check_columns(table: &TableDef, columns: &[tree::Name]) -> Result<()> {
+    for (at, column) in columns.iter().enumerate() {
+        let of = format!("column \"{column}\" of relation \"{}\"", table.name);
+        if table.columns.iter().all(|own| *own.name != **column) {
+            let what = format!("{of} does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, what));
+        }
+        if columns[..at].contains(column) {
+            let what = format!("{of} appears more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, what));
+        }
+    }
+    Ok(())
 }
