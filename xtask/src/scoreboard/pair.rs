@@ -70,7 +70,9 @@ impl<'a> Pair<'a> {
     pub fn prepare(&mut self, statement: &Statement) -> io::Result<()> {
         let answer = self.theirs.run(&statement.text, &statement.data)?;
         if answer.refusal().is_none() {
-            self.objects.define(&words(&statement.text), "of the set-up");
+            let words = words(&statement.text);
+            let reason = self.exclusions.reason(&words).unwrap_or("of the set-up");
+            self.objects.define(&words, reason);
         }
         Ok(())
     }
