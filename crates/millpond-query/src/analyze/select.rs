@@ -9,6 +9,7 @@ use super::set_step::Clauses;
 use super::targets::Target;
 use super::tree::{Body, Select};
 use crate::error::Result;
+use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond};
 use crate::expr::types::Ty;
 
@@ -30,11 +31,15 @@ impl Analyzer<'_> {
             .where_clause
             .as_ref()
             .map(|e| level.within(Clause::Where, || binder.condition(e, "WHERE", &level)))
+            .transpose()?
+            .map(Expr::without_null_calls)
             .transpose()?;
         let mut having = select
             .having_clause
             .as_ref()
             .map(|e| level.within(Clause::Having, || binder.condition(e, "HAVING", &level)))
+            .transpose()?
+            .map(Expr::without_null_calls)
             .transpose()?;
         super::window::check_names(&level)?;
         let mut keys = level.order_by(order_by, &targets, binder)?;
@@ -78,7 +83,7 @@ impl Analyzer<'_> {
         };
         let mut query = plain(Body::Select(Box::new(body)), columns);
         // A constant orders nothing; DISTINCT ON and WITH TIES do with what is left.
-        keys.retain(|key| !matches!(key.expr, crate::expr::Expr::Const(_)));
+        keys.retain(|key| !matches!(key.expr, Expr::Const(_)));
         query.order_by = keys;
         let visible = level.visible.take();
         Ok(Typing { query, visible, unknown })

@@ -112,6 +112,7 @@ impl Level<'_> {
             }
             ty => (expr, ty),
         };
+        let expr = expr.without_null_calls()?;
         let known = match ty {
             Ty::Known(ty) => ty,
             Ty::Unknown => DataType::Text,

@@ -19,6 +19,30 @@ impl Expr {
         self.map_parts(&mut |part| part.folded(env))
     }
 
+    /// The expression without the parts that are NULL whatever else they read: an operator or a
+    /// function is not called for a NULL, and so its other arguments need not be computed. They
+    /// could fail.
+    pub fn without_null_calls(self) -> Result<Expr> {
+        let mut has_null = false;
+        self.walk(&mut |e| has_null |= *e == Expr::NULL);
+        if has_null { self.null_calls_folded() } else { Ok(self) }
+    }
+
+    fn null_calls_folded(self) -> Result<Expr> {
+        let expr = self.map_parts(&mut Self::null_calls_folded)?;
+        let is_null = |e: &Expr| *e == Expr::NULL;
+        Ok(match &expr {
+            Expr::Neg(e) | Expr::Not(e) | Expr::Cast(e, ..) if is_null(e) => Expr::NULL,
+            Expr::Arith(_, pair) | Expr::Compare(_, pair) | Expr::Concat(pair)
+                if is_null(&pair.0) || is_null(&pair.1) =>
+            {
+                Expr::NULL
+            }
+            Expr::Func(func, args) if func.is_strict() && args.iter().any(is_null) => Expr::NULL,
+            _ => expr,
+        })
+    }
+
     fn is_same_for_all_rows(&self) -> bool {
         let mut has_query = false;
         self.walk(&mut |e| has_query |= matches!(e, Expr::Subquery(_) | Expr::SubPlan(_)));

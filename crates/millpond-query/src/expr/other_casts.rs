@@ -43,6 +43,10 @@ pub(super) fn convert(
                 None => None,
             }
         }
+        (
+            Datum::Timestamp(i64::MAX | i64::MIN) | Datum::Timestamptz(i64::MAX | i64::MIN),
+            DataType::Other { oid: TIME | TIMETZ, .. },
+        ) => Some(Value::Null),
         (_, DataType::Other { oid: TIME, typmod }) => {
             clock_of(datum, options).map(|usecs| time_value(with_precision(usecs, typmod)))
         }
@@ -101,7 +105,6 @@ fn of_json(
 /// The time of day in a value, in the session's zone.
 fn clock_of(datum: &Datum<'_>, options: &FormatOptions) -> Option<i64> {
     match *datum {
-        Datum::Timestamp(i64::MAX | i64::MIN) | Datum::Timestamptz(i64::MAX | i64::MIN) => None,
         Datum::Timestamp(t) => Some(t.rem_euclid(USECS_PER_DAY)),
         Datum::Timestamptz(t) => Some(options.zone.local(t).rem_euclid(USECS_PER_DAY)),
         Datum::Other(TIME, bytes) => time_usecs(bytes),

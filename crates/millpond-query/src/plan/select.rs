@@ -167,7 +167,8 @@ impl Planner<'_> {
         binder: &mut Binder<'_>,
         scope: &dyn Scope,
     ) -> Result<Option<Expr>> {
-        selection.map(|e| binder.condition(e, "WHERE", scope)).transpose()
+        let condition = selection.map(|e| binder.condition(e, "WHERE", scope)).transpose()?;
+        condition.map(Expr::without_null_calls).transpose()
     }
 
     /// The aggregates of a select list that consists of nothing else.

@@ -14,28 +14,71 @@ const LONGEST: usize = 32;
 
 pub(super) fn write_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
     let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
-    write_rounded(&value, kind, digits(15, extra_digits), 15, out);
+    let is_same = |text: &str| text.parse() == Ok(value);
+    let tie: Option<IsSame<'_>> =
+        ((value * SHORT_FRACTIONS).fract() == 0.0).then_some(&is_same as IsSame<'_>);
+    write_rounded(&value, kind, digits(15, extra_digits), (15, tie), out);
 }
 
 pub(super) fn write_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
     let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
-    write_rounded(&value, kind, digits(6, extra_digits), 6, out);
+    let is_same = |text: &str| text.parse() == Ok(value);
+    let tie: Option<IsSame<'_>> =
+        ((f64::from(value) * SHORT_FRACTIONS).fract() == 0.0).then_some(&is_same as IsSame<'_>);
+    write_rounded(&value, kind, digits(6, extra_digits), (6, tie), out);
 }
 
+/// 2^26. A fraction that is no multiple of its inverse has more than 18 digits.
+const SHORT_FRACTIONS: f64 = (1_u64 << 26) as f64;
+
+/// Whether a text reads as the number.
+type IsSame<'a> = &'a dyn Fn(&str) -> bool;
+
 /// Writes a number with so many digits, or with the fewest that read back. `kind` says whether it
-/// is no number, infinite, negative; `always` how many digits its type always holds.
+/// is no number, infinite, negative; `always` how many digits its type always holds. `tie` is there
+/// if the number may lie in the middle of two numbers with the fewest digits.
 fn write_rounded(
     value: &dyn LowerExp,
     (nan, infinite, negative): (bool, bool, bool),
     digits: Option<usize>,
-    always: i32,
+    (always, tie): (i32, Option<IsSame<'_>>),
     out: &mut Vec<u8>,
 ) {
     let fixed_below = digits.map_or(always, |digits| digits as i32);
-    write(nan, infinite, negative, fixed_below, out, |buffer| match digits {
-        Some(digits) => write!(buffer, "{value:.*e}", digits - 1),
-        None => write!(buffer, "{value:e}"),
+    write(nan, infinite, negative, fixed_below, out, |buffer| match (digits, tie) {
+        (Some(digits), _) => write!(buffer, "{value:.*e}", digits - 1),
+        (None, Some(is_same)) => write_even(value, is_same, buffer),
+        (None, None) => write!(buffer, "{value:e}"),
     });
+}
+
+/// Writes the fewest digits that read back. In the middle of two such numbers, that with the even
+/// last digit.
+fn write_even(
+    value: &dyn LowerExp,
+    is_same: IsSame<'_>,
+    buffer: &mut &mut [u8],
+) -> std::io::Result<()> {
+    let shortest = format!("{value:e}");
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let length = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    let below = match mantissa.as_bytes().last() {
+        Some(last @ (b'1' | b'3' | b'5' | b'7' | b'9')) if length > 1 => last - 1,
+        _ => return buffer.write_all(shortest.as_bytes()),
+    };
+    let below = format!("{}{}", &mantissa[..mantissa.len() - 1], char::from(below));
+    // All its digits, or more: the even number is as near if they are its own, a 5 and zeros.
+    let exact = format!("{value:.*e}", length + 24);
+    let is_middle = exact.strip_prefix(below.as_str()).is_some_and(|rest| {
+        let digits = rest.split_once('e').map_or(rest, |(digits, _)| digits);
+        digits.strip_prefix('5').is_some_and(|zeros| zeros.bytes().all(|byte| byte == b'0'))
+    });
+    let even = format!("{below}e{exponent}");
+    buffer.write_all(if is_middle && is_same(&even) {
+        even.as_bytes()
+    } else {
+        shortest.as_bytes()
+    })
 }
 
 /// How many digits to round to; `None`: to the fewest that read back as the same value.
@@ -168,5 +211,22 @@ pub(super) fn parse_f32(text: &str) -> Result<f32> {
         }
         Ok(value) if !value.is_nan() => Ok(value),
         _ => Err(invalid_syntax(DataType::Float4, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn middle_of_two_numbers_has_the_even_digit() {
+        let written = |value: f64| {
+            let mut out = Vec::new();
+            super::write_f64(value, 1, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(2f64.powi(-25)), "2.9802322387695312e-08");
+        assert_eq!(written(-(2f64.powi(-24))), "-5.960464477539063e-08");
+        assert_eq!(written(9_007_199_254_740_993.0), "9.007199254740992e+15");
+        assert_eq!(written(0.1), "0.1");
+        assert_eq!(written(3.0), "3");
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{NUMERIC, Ty, is_castable, is_int, unify};
+use crate::expr::types::{NUMERIC, Ty, is_castable, unify};
 use crate::expr::{Expr, Func};
 use crate::{DataType, Value};
 
@@ -76,30 +76,6 @@ impl Binder<'_> {
             }
             _ => self.place_literal(error, &args.iter().collect::<Vec<_>>()),
         })
-    }
-
-    /// `NULLIF(a, b)` is `a`, as it is compared with `b`.
-    pub(super) fn null_if(
-        &mut self,
-        a: &tree::Expr,
-        b: &tree::Expr,
-        at: u32,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let literals = [a, b];
-        let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
-        let func = Func::exactly("nullif", &[Param::AnyElement; 2])?;
-        match (a.ty, b.ty) {
-            (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => {
-                Ok(Typed::known(Expr::Func(func, vec![a.expr, b.expr]), x))
-            }
-            _ => {
-                let unified = self.unified(vec![a, b], "NULLIF");
-                let (list, ty) =
-                    unified.map_err(|error| self.place_operator(error, at, &literals))?;
-                Ok(Typed::known(Expr::Func(func, list), ty))
-            }
-        }
     }
 
     /// A function of the catalog, chosen by the arguments' types, with its arguments converted.

@@ -6,6 +6,7 @@ use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
+use crate::expr::func::datetime::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
     is_int, is_object, unify,
@@ -203,6 +204,17 @@ impl Binder<'_> {
             (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => ty,
             (Ty::Unknown, Ty::Unknown) => DataType::Text,
         };
-        Ok((self.coerce_operand(a, ty)?, self.coerce_operand(b, ty)?))
+        Ok((self.in_order(a, ty)?, self.in_order(b, ty)?))
+    }
+
+    /// A side of a comparison in the type in which it compares. A date may lie behind all time
+    /// stamps.
+    fn in_order(&mut self, side: Typed, ty: DataType) -> Result<Expr> {
+        let proc = match (side.ty, ty) {
+            (Ty::Known(DataType::Date), DataType::Timestamp(_)) => &DATE_IN_ORDER,
+            (Ty::Known(DataType::Date), DataType::Timestamptz(_)) => &DATE_IN_ORDER_OF_ZONE,
+            _ => return self.coerce_operand(side, ty),
+        };
+        Ok(Expr::Func(Func::new(proc), vec![side.expr]))
     }
 }

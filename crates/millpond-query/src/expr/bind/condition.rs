@@ -8,8 +8,9 @@ use super::operator::{no_operator, symbol_of};
 use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::func::catalog::Param;
 use crate::expr::types::{Category, Ty, category, comparable, is_int};
-use crate::expr::{Compare, Expr, Like};
+use crate::expr::{Compare, Expr, Func, Like};
 
 impl Binder<'_> {
     pub(super) fn is_bool(
@@ -239,6 +240,31 @@ impl Binder<'_> {
         let otherwise = (results.len() > whens.len()).then(|| results.remove(0)).map(Box::new);
         let whens = whens.into_iter().zip(results).collect();
         Ok(Typed::known(Expr::Case(whens, otherwise), ty))
+    }
+
+    /// `NULLIF(a, b)` is `a` in the type in which it is compared with `b`.
+    pub(super) fn null_if(
+        &mut self,
+        a: &tree::Expr,
+        b: &tree::Expr,
+        at: u32,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let literals = [a, b];
+        let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
+        let func = Func::exactly("nullif", &[Param::AnyElement; 2])?;
+        let compared = match (a.ty, b.ty) {
+            (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => Some(x),
+            (Ty::Known(x), Ty::Known(y)) => comparable(x, y),
+            _ => None,
+        };
+        if let Some(ty) = compared {
+            let (a, b) = self.alike(a, b, "=")?;
+            return Ok(Typed::known(Expr::Func(func, vec![a, b]), ty));
+        }
+        let unified = self.unified(vec![a, b], "NULLIF");
+        let (list, ty) = unified.map_err(|error| self.place_operator(error, at, &literals))?;
+        Ok(Typed::known(Expr::Func(func, list), ty))
     }
 }
 

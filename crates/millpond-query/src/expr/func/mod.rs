@@ -140,6 +140,11 @@ impl Func {
         self.0.result == Param::Void
     }
 
+    /// Whether it is NULL where an argument is NULL, without being called.
+    pub(crate) fn is_strict(self) -> bool {
+        self.0.strict && !matches!(self.0.body, Body::Rows(_))
+    }
+
     /// The columns of a function that returns rows.
     pub(crate) fn columns(self) -> Option<Columns> {
         match self.0.body {

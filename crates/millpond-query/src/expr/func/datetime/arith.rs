@@ -363,10 +363,13 @@ pub(super) fn midnight(date: Date) -> Result<i64> {
         days => i64::from(days)
             .checked_mul(USECS_PER_DAY)
             .filter(|usecs| in_timestamp_range(*usecs))
-            .ok_or_else(|| {
-                SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
-            }),
+            .ok_or_else(date_out_of_range),
     }
+}
+
+#[cold]
+fn date_out_of_range() -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
 }
 
 fn at(date: Date, usecs: i64) -> Result<i64> {
@@ -377,7 +380,8 @@ fn at(date: Date, usecs: i64) -> Result<i64> {
 }
 
 fn at_in_zone(date: Date, time: TimeTz) -> Result<i64> {
-    at(date, time.0.saturating_add(i64::from(time.1) * 1_000_000))
+    let usecs = time.0.saturating_add(i64::from(time.1) * 1_000_000);
+    at(date, usecs).map_err(|_| date_out_of_range())
 }
 
 /// A time of day that has moved around the clock.

@@ -7,7 +7,7 @@ use super::super::operators::{Operator, Work, op};
 use super::super::value::body;
 use super::update::{Change, change};
 use super::{
-    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, object_bytes, texts,
+    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, list_of_texts, object_bytes,
 };
 use crate::error::Result;
 use crate::{Datum, Value};
@@ -40,7 +40,7 @@ pub(in super::super) static PROCS: &[Proc] = &[
         &[JSONB_TYPE, TEXT_ARRAY],
         JSONB_TYPE,
         body!(|of: Datum<'_>, names: Datum<'_>| {
-            let names: Vec<&str> = texts(&names)?.into_iter().flatten().collect();
+            let names: Vec<&str> = list_of_texts(&names)?.into_iter().flatten().collect();
             without(&of, &names)
         }),
     ),

@@ -58,6 +58,8 @@ fn find_jsonb<'a>(bytes: &'a [u8], key: &Datum<'_>) -> Option<&'a [u8]> {
             let place = from_either_end(*place, array.len())?;
             array.iter().nth(place).map(|(_, bytes)| bytes)
         }
+        // A scalar is the one element of itself, at either end.
+        (scalar, Datum::Int4(0 | -1)) if !matches!(scalar, Json::Object(_)) => Some(bytes),
         _ => None,
     }
 }

@@ -69,6 +69,15 @@ fn texts<'a>(datum: &Datum<'a>) -> Result<Vec<Option<&'a str>>> {
     Ok(texts.collect())
 }
 
+/// The texts of a list of names, or of the steps of a change. An array of arrays is no list.
+fn list_of_texts<'a>(datum: &Datum<'a>) -> Result<Vec<Option<&'a str>>> {
+    if array_of(datum).is_some_and(|array| array.dimensions().len() > 1) {
+        let what = "wrong number of array subscripts";
+        return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, what));
+    }
+    texts(datum)
+}
+
 /// An error of arguments that have no meaning.
 #[cold]
 fn invalid(message: impl Into<String>) -> SqlError {

@@ -6,7 +6,7 @@ use super::super::Body;
 use super::super::catalog::{BOOL, Proc, TEXT, proc};
 use super::super::value::wrong_arguments;
 use super::{
-    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, object_bytes, texts,
+    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, list_of_texts, object_bytes,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
@@ -99,11 +99,12 @@ fn insert(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
 /// Changes what is at the end of a path in an object or an array.
 pub(super) fn change(of: &Datum<'_>, path: &Datum<'_>, change: Change<'_>) -> Result<Value> {
     let (value, bytes) = jsonb(of)?;
+    let path = list_of_texts(path)?;
     if !matches!(value, Json::Array(_) | Json::Object(_)) {
         let verb = if matches!(change, Change::Delete) { "delete" } else { "set" };
         return Err(invalid(format!("cannot {verb} path in scalar")));
     }
-    update(value, bytes, &texts(path)?, &change).map(jsonb_value)
+    update(value, bytes, &path, &change).map(jsonb_value)
 }
 
 /// `jsonb_set`, for which a new value of SQL's NULL has a meaning.
