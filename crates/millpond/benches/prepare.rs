@@ -8,6 +8,8 @@ use millpond::{Connection, Database, Result, Settings};
 
 const ROUNDS: u32 = 40;
 const TEXTS: u32 = 500;
+/// In the largest join.
+const TABLES: u32 = 10;
 
 fn main() -> Result<()> {
     let dir = std::env::temp_dir().join(format!("millpond-prepare-{}", std::process::id()));
@@ -18,6 +20,9 @@ fn main() -> Result<()> {
         "create table accounts (aid int primary key, bid int, abalance int, filler char(84));
          create table branches (bid int primary key, bbalance int, filler char(88))",
     )?;
+    for table in 0..TABLES {
+        connection.batch(&format!("create table j{table} (id int primary key, r int, v text)"))?;
+    }
     let mut number = 0;
     time(&mut connection, "select by key", &mut number, &|number| {
         format!("SELECT abalance FROM accounts a{number} WHERE aid = $1")
@@ -28,6 +33,11 @@ fn main() -> Result<()> {
              ON a.bid = b{number}.bid WHERE a.aid = 5001 AND b{number}.bid > 0"
         )
         .replace("b.bbalance", &format!("b{number}.bbalance"))
+    })?;
+    time(&mut connection, "ten tables joined", &mut number, &|number| {
+        let joined = |table: u32| format!("JOIN j{table} ON j{table}.id = j{}.r", table - 1);
+        let joins: Vec<String> = (1..TABLES).map(joined).collect();
+        format!("SELECT j0.v AS v{number} FROM j0 {} WHERE j0.v = 'a'", joins.join(" "))
     })?;
     time(&mut connection, "insert of 100 rows", &mut number, &|number| {
         let rows: Vec<String> = (0..100).map(|row| format!("({number}, {row}, 3)")).collect();
