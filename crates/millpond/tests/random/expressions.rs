@@ -1,11 +1,13 @@
 //! Random expressions of a wanted type over the columns of a scope.
 
-use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
 
+use crate::catalog::{Catalog, Param, Routine, kind_of};
 use crate::queries;
 use crate::tables::{Type, constant};
+use crate::values::Kind;
 
 /// A column as a query names it.
 #[derive(Debug, Clone)]
@@ -14,15 +16,17 @@ pub struct Column {
     pub ty: Type,
 }
 
-/// What makes random queries: the source of chance, and the names that are taken.
-pub struct Generator {
+/// What makes random queries: the source of chance, what can be called, and the names that are
+/// taken.
+pub struct Generator<'c> {
     pub rng: StdRng,
+    catalog: &'c Catalog,
     names: u32,
 }
 
-impl Generator {
-    pub fn new(rng: StdRng) -> Self {
-        Generator { rng, names: 0 }
+impl<'c> Generator<'c> {
+    pub fn new(seed: u64, catalog: &'c Catalog) -> Self {
+        Generator { rng: StdRng::seed_from_u64(seed), catalog, names: 0 }
     }
 
     /// A new name for a relation.
@@ -61,6 +65,7 @@ impl Generator {
                 format!("{}({first}, {second})", function[self.below(4) as usize])
             }
             2 => queries::scalar(self, scope, ty, depth - 1),
+            3 => self.call_of(scope, ty, depth - 1),
             _ => self.operation(scope, ty, depth),
         }
     }
@@ -76,6 +81,67 @@ impl Generator {
 
     fn two(&mut self, scope: &[Column], ty: Type, depth: u32) -> (String, String) {
         (self.expression(scope, ty, depth - 1), self.expression(scope, ty, depth - 1))
+    }
+
+    /// A call of the catalog with a result of a type; as text, one with any result.
+    fn call_of(&mut self, scope: &[Column], ty: Type, depth: u32) -> String {
+        let catalog = self.catalog;
+        if ty == Type::Text && self.once_in(3) {
+            return format!("({})::text", self.any_call(scope, depth));
+        }
+        let routines = catalog.returning(kind_of(ty));
+        match routines.choose(&mut self.rng) {
+            Some(routine) => self.call(routine, scope, depth),
+            None => self.leaf(scope, ty),
+        }
+    }
+
+    /// A call of anything in the catalog.
+    pub fn any_call(&mut self, scope: &[Column], depth: u32) -> String {
+        let catalog = self.catalog;
+        let at = self.rng.random_range(0..catalog.all().len());
+        self.call(&catalog.all()[at], scope, depth)
+    }
+
+    fn call(&mut self, routine: &Routine, scope: &[Column], depth: u32) -> String {
+        let (element, array) =
+            [(Kind::Int4, Kind::IntArray), (Kind::Text, Kind::TextArray)][self.below(2) as usize];
+        let mut args = Vec::new();
+        for param in &routine.args {
+            let (kind, count) = match *param {
+                Param::Is(kind) => (kind, 1),
+                Param::Element => (element, 1),
+                Param::Array => (array, 1),
+                Param::Any => (self.kind(), 1),
+                Param::Rest(kind) => (kind, 1 + self.below(3)),
+                Param::RestAny => (self.kind(), 1 + self.below(3)),
+            };
+            for _ in 0..count {
+                args.push(self.argument(kind, scope, depth));
+            }
+        }
+        routine.call(&args)
+    }
+
+    fn kind(&mut self) -> Kind {
+        Kind::ALL[self.rng.random_range(0..Kind::ALL.len())]
+    }
+
+    /// An argument: a constant, a column or another call.
+    fn argument(&mut self, kind: Kind, scope: &[Column], depth: u32) -> String {
+        let of_kind = |column: &&Column| kind_of(column.ty) == kind;
+        let columns: Vec<&Column> = scope.iter().filter(of_kind).collect();
+        if !columns.is_empty() && self.once_in(2) {
+            let column = columns.choose(&mut self.rng);
+            return column.map(|column| column.sql.clone()).unwrap_or_default();
+        }
+        let catalog = self.catalog;
+        if depth > 0 && self.once_in(3) {
+            if let Some(routine) = catalog.returning(kind).choose(&mut self.rng) {
+                return self.call(routine, scope, depth - 1);
+            }
+        }
+        kind.constant(&mut self.rng)
     }
 
     /// What is particular to a type.

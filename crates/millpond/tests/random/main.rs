@@ -2,24 +2,29 @@
 //! where it is installed.
 //!
 //! `MILLPOND_RANDOM_QUERIES` is the number of queries of each test. `MILLPOND_RANDOM_SEED` is the
-//! seed of the tables and of the first query. A failure prints the settings that repeat it alone.
+//! seed of the tables and of the first query, and `MILLPOND_RANDOM_SHOWN` how many differences a
+//! failure prints at most. A failure prints the settings that repeat it alone.
 //! What Millpond refuses with 0A000 counts as not supported, and the share is printed. A query that
 //! ends with an error of its values (a division by zero, a number out of range) decides nothing.
 //! Which rows are looked at first is not fixed.
 
 mod answers;
+mod catalog;
 #[path = "../common/mod.rs"]
 mod common;
 mod expressions;
+mod known;
 mod queries;
 mod rewritings;
 mod tables;
+mod values;
 
 use std::time::Duration;
 
 use answers::{Answers, Outcome, Tally};
+use catalog::Catalog;
 use expressions::Generator;
-use millpond_oracle::Postgres;
+use millpond_oracle::{Postgres, Verdict, compare};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rewritings::Rewriting;
@@ -58,10 +63,11 @@ fn again(seed: u64, query: u64) -> String {
 fn rewritings_agree() {
     let (seed, count) = run();
     let mut answers = Answers::new(&script(seed));
+    let catalog = Catalog::load(&mut answers);
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
     for query in 0..count {
-        let mut g = Generator::new(StdRng::seed_from_u64(seed.wrapping_add(query)));
+        let mut g = Generator::new(seed.wrapping_add(query), &catalog);
         let rewriting = rewritings::any(&mut g);
         match judge(&mut answers, &rewriting) {
             Ok(what) => tally.count(what),
@@ -81,7 +87,8 @@ fn code(error: &str) -> Option<&str> {
 }
 
 fn shown(wrong: &[String]) -> String {
-    wrong[..wrong.len().min(SHOWN)].join("\n\n")
+    let most = setting("MILLPOND_RANDOM_SHOWN").map_or(SHOWN, |most| most as usize);
+    wrong[..wrong.len().min(most)].join("\n\n")
 }
 
 /// What came of a rewriting, or how its sides differ.
@@ -134,6 +141,7 @@ fn queries_answer_as_postgresql_does() {
     let (seed, count) = run();
     let script = script(seed);
     let mut ours = Answers::new(&script);
+    let catalog = Catalog::load(&mut ours);
     for statement in &script {
         let answer = theirs.run(statement, "").unwrap();
         assert!(answer.refusal().is_none(), "{statement}: {answer}");
@@ -142,7 +150,7 @@ fn queries_answer_as_postgresql_does() {
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
     for number in 0..count {
-        let mut g = Generator::new(StdRng::seed_from_u64(seed.wrapping_add(number)));
+        let mut g = Generator::new(seed.wrapping_add(number), &catalog);
         let sql = queries::query(&mut g, &[], 3).sql;
         let expected = answers::outcome(&theirs.run(&sql, "").unwrap());
         let what = match (ours.outcome(&sql), expected) {
@@ -189,6 +197,38 @@ fn queries_answer_as_postgresql_does() {
             (_, Outcome::Undecided | Outcome::OutOfTime | Outcome::Unsupported) => "undecided",
         };
         tally.count(what);
+    }
+    println!("{tally}");
+    assert!(wrong.is_empty(), "{} differ:\n\n{}", wrong.len(), shown(&wrong));
+}
+
+/// Calls alone, so that errors are compared, too.
+#[test]
+fn calls_answer_as_postgresql_does() {
+    let Some(postgres) = Postgres::start().unwrap() else { return };
+    let mut theirs = postgres.connect("postgres", Duration::from_secs(120)).unwrap();
+    theirs.run("set statement_timeout = '20s'", "").unwrap();
+    let (seed, count) = run();
+    let mut ours = Answers::new(&[]);
+    let catalog = Catalog::load(&mut ours);
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for number in 0..count {
+        let mut g = Generator::new(seed.wrapping_add(number), &catalog);
+        let sql = format!("select {} as c0", g.any_call(&[], 1));
+        let (found, expected) = (ours.answer(&sql), theirs.run(&sql, "").unwrap());
+        match compare(&found, &expected, false) {
+            Verdict::Same => tally.count("same"),
+            Verdict::SameError => tally.count("same error"),
+            _ if known::reason(&sql, &found, &expected).is_some() => tally.count("known"),
+            verdict => {
+                tally.count("different");
+                let again = again(seed, number);
+                wrong.push(format!(
+                    "{again}\n{sql}\n{verdict}\nPostgreSQL: {expected}\nMillpond: {found}"
+                ));
+            }
+        }
     }
     println!("{tally}");
     assert!(wrong.is_empty(), "{} differ:\n\n{}", wrong.len(), shown(&wrong));

@@ -20,7 +20,7 @@ pub struct Query {
 }
 
 /// A table with an alias.
-pub fn table(g: &mut Generator) -> Source {
+pub fn table(g: &mut Generator<'_>) -> Source {
     let table = &TABLES[g.below(TABLES.len() as u32) as usize];
     let alias = g.name();
     let columns = table
@@ -38,7 +38,7 @@ pub fn columns_of(alias: &str, types: &[Type]) -> Vec<Column> {
 }
 
 /// A table, a query or a list of values; with a query that may be lateral over `outer`.
-fn item(g: &mut Generator, outer: &[Column], depth: u32) -> Source {
+fn item(g: &mut Generator<'_>, outer: &[Column], depth: u32) -> Source {
     if depth == 0 || !g.once_in(4) {
         return table(g);
     }
@@ -61,7 +61,7 @@ fn item(g: &mut Generator, outer: &[Column], depth: u32) -> Source {
 }
 
 /// One to three items, joined in any way.
-pub fn source(g: &mut Generator, depth: u32) -> Source {
+pub fn source(g: &mut Generator<'_>, depth: u32) -> Source {
     let mut source = item(g, &[], depth);
     if g.once_in(8) {
         // A query of WITH, read twice.
@@ -80,7 +80,7 @@ pub fn source(g: &mut Generator, depth: u32) -> Source {
     source
 }
 
-fn join(g: &mut Generator, source: &mut Source, depth: u32) {
+fn join(g: &mut Generator<'_>, source: &mut Source, depth: u32) {
     let kind = ["join", "left join", "right join", "full join", "cross join"][g.below(5) as usize];
     let inner = matches!(kind, "join" | "left join" | "cross join");
     let outer = if inner && g.once_in(4) { source.columns.clone() } else { Vec::new() };
@@ -104,7 +104,7 @@ fn join(g: &mut Generator, source: &mut Source, depth: u32) {
 }
 
 /// An equality between columns of both sides, of one type if there is one.
-pub fn equality(g: &mut Generator, left: &[Column], right: &[Column]) -> String {
+pub fn equality(g: &mut Generator<'_>, left: &[Column], right: &[Column]) -> String {
     let pairs: Vec<(&Column, &Column)> = left
         .iter()
         .flat_map(|l| right.iter().map(move |r| (l, r)))
@@ -118,7 +118,7 @@ pub fn equality(g: &mut Generator, left: &[Column], right: &[Column]) -> String 
 }
 
 /// A list of targets named `c0`, `c1`, ..., and their types.
-pub fn targets(g: &mut Generator, scope: &[Column], depth: u32) -> (String, Vec<Type>) {
+pub fn targets(g: &mut Generator<'_>, scope: &[Column], depth: u32) -> (String, Vec<Type>) {
     let count = 1 + g.below(3);
     let types: Vec<Type> = (0..count).map(|_| g.ty()).collect();
     let list: Vec<String> = types
@@ -130,7 +130,7 @@ pub fn targets(g: &mut Generator, scope: &[Column], depth: u32) -> (String, Vec<
 }
 
 /// A query of any shape, which may use columns of the query around it.
-pub fn query(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
+pub fn query(g: &mut Generator<'_>, outer: &[Column], depth: u32) -> Query {
     match g.below(if depth == 0 { 3 } else { 8 }) {
         3 => grouped(g, outer, depth),
         4 => windowed(g, outer, depth),
@@ -148,7 +148,7 @@ pub fn query(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
 }
 
 /// ` where ...` or nothing.
-fn where_clause(g: &mut Generator, scope: &[Column], depth: u32) -> String {
+fn where_clause(g: &mut Generator<'_>, scope: &[Column], depth: u32) -> String {
     if g.once_in(3) {
         return String::new();
     }
@@ -157,7 +157,7 @@ fn where_clause(g: &mut Generator, scope: &[Column], depth: u32) -> String {
 
 /// Aggregates that don't depend on the order of rows. The scope has the query's own columns only:
 /// an aggregate over columns of the query around it alone would belong to that one.
-pub fn aggregate(g: &mut Generator, scope: &[Column], depth: u32) -> (String, Type) {
+pub fn aggregate(g: &mut Generator<'_>, scope: &[Column], depth: u32) -> (String, Type) {
     let (call, ty) = match g.below(7) {
         0 => ("count(*)".to_owned(), Type::Big),
         1 => {
@@ -180,7 +180,7 @@ pub fn aggregate(g: &mut Generator, scope: &[Column], depth: u32) -> (String, Ty
     (call, ty)
 }
 
-fn grouped(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
+fn grouped(g: &mut Generator<'_>, outer: &[Column], depth: u32) -> Query {
     let source = source(g, depth - 1);
     let scope = [&source.columns[..], outer].concat();
     let keys: Vec<Column> = (0..g.below(3))
@@ -212,7 +212,7 @@ fn grouped(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
 }
 
 /// Window functions whose answers don't depend on the order of equal rows.
-fn windowed(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
+fn windowed(g: &mut Generator<'_>, outer: &[Column], depth: u32) -> Query {
     let source = source(g, depth - 1);
     let scope = [&source.columns[..], outer].concat();
     let mut column = || source.columns[g.below(source.columns.len() as u32) as usize].clone();
@@ -236,7 +236,7 @@ fn windowed(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
     Query { sql, types: vec![shown.ty, Type::Big] }
 }
 
-fn set_operation(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
+fn set_operation(g: &mut Generator<'_>, outer: &[Column], depth: u32) -> Query {
     let types: Vec<Type> = (0..1 + g.below(2)).map(|_| g.ty()).collect();
     let left = side(g, outer, &types, depth - 1);
     let right = side(g, outer, &types, depth - 1);
@@ -246,7 +246,7 @@ fn set_operation(g: &mut Generator, outer: &[Column], depth: u32) -> Query {
 }
 
 /// A query with columns of these types.
-pub fn side(g: &mut Generator, outer: &[Column], types: &[Type], depth: u32) -> String {
+pub fn side(g: &mut Generator<'_>, outer: &[Column], types: &[Type], depth: u32) -> String {
     let source = source(g, depth.min(1));
     let scope = [&source.columns[..], outer].concat();
     let list: Vec<String> = types.iter().map(|ty| g.expression(&scope, *ty, 1)).collect();
@@ -262,7 +262,7 @@ fn named(list: impl IntoIterator<Item = String>) -> String {
 }
 
 /// A query of one value, within an expression.
-pub fn scalar(g: &mut Generator, scope: &[Column], ty: Type, depth: u32) -> String {
+pub fn scalar(g: &mut Generator<'_>, scope: &[Column], ty: Type, depth: u32) -> String {
     let source = table(g);
     let both = [&source.columns[..], scope].concat();
     let function = ["min", "max"][g.below(2) as usize];
@@ -275,7 +275,7 @@ pub fn scalar(g: &mut Generator, scope: &[Column], ty: Type, depth: u32) -> Stri
 }
 
 /// EXISTS, IN, ANY or ALL over a query.
-pub fn test(g: &mut Generator, scope: &[Column], depth: u32) -> String {
+pub fn test(g: &mut Generator<'_>, scope: &[Column], depth: u32) -> String {
     let source = table(g);
     let both = [&source.columns[..], scope].concat();
     let condition = where_clause(g, &both, depth.min(1));

@@ -25,7 +25,7 @@ impl Rewriting {
     }
 }
 
-type Make = fn(&mut Generator) -> Rewriting;
+type Make = fn(&mut Generator<'_>) -> Rewriting;
 
 const ALL: &[Make] = &[
     parts_of_where,
@@ -47,7 +47,7 @@ const ALL: &[Make] = &[
 ];
 
 /// A rewriting of a random query.
-pub fn any(g: &mut Generator) -> Rewriting {
+pub fn any(g: &mut Generator<'_>) -> Rewriting {
     ALL[g.below(ALL.len() as u32) as usize](g)
 }
 
@@ -56,7 +56,7 @@ fn parts(condition: &str) -> [String; 3] {
     [condition.to_owned(), format!("(not {condition})"), format!("({condition} is null)")]
 }
 
-fn parts_of_where(g: &mut Generator) -> Rewriting {
+fn parts_of_where(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 2);
     let (list, _) = targets(g, &columns, 2);
     let condition = g.condition(&columns, 3);
@@ -65,7 +65,7 @@ fn parts_of_where(g: &mut Generator) -> Rewriting {
     Rewriting::new("WHERE in three parts", vec![whole], second)
 }
 
-fn parts_of_distinct(g: &mut Generator) -> Rewriting {
+fn parts_of_distinct(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 2);
     let (list, _) = targets(g, &columns, 1);
     let condition = g.condition(&columns, 2);
@@ -75,7 +75,7 @@ fn parts_of_distinct(g: &mut Generator) -> Rewriting {
     Rewriting { as_set: true, ..Rewriting::new(name, vec![whole], second) }
 }
 
-fn parts_of_having(g: &mut Generator) -> Rewriting {
+fn parts_of_having(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 1);
     let key = pick(g, &columns);
     let (call, ty) = aggregate(g, &columns, 1);
@@ -86,7 +86,7 @@ fn parts_of_having(g: &mut Generator) -> Rewriting {
     Rewriting::new("HAVING in three parts", vec![whole], second)
 }
 
-fn counted_condition(g: &mut Generator) -> Rewriting {
+fn counted_condition(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 2);
     let condition = g.condition(&columns, 3);
     let first = format!("{with}select count(*) from {from} where {condition}");
@@ -96,7 +96,7 @@ fn counted_condition(g: &mut Generator) -> Rewriting {
 }
 
 /// Two tables, a condition over both, and targets.
-fn two_tables(g: &mut Generator) -> (Source, Source, String, String) {
+fn two_tables(g: &mut Generator<'_>) -> (Source, Source, String, String) {
     let (left, right) = (table(g), table(g));
     let both = [&left.columns[..], &right.columns[..]].concat();
     let mut condition = equality(g, &left.columns, &right.columns);
@@ -107,7 +107,7 @@ fn two_tables(g: &mut Generator) -> (Source, Source, String, String) {
     (left, right, condition, list)
 }
 
-fn condition_of_join(g: &mut Generator) -> Rewriting {
+fn condition_of_join(g: &mut Generator<'_>) -> Rewriting {
     let (left, right, condition, list) = two_tables(g);
     let (left, right) = (left.from, right.from);
     let first = format!("select {list} from {left} join {right} on {condition}");
@@ -115,7 +115,7 @@ fn condition_of_join(g: &mut Generator) -> Rewriting {
     Rewriting::new("ON as WHERE", vec![first], vec![second])
 }
 
-fn swapped_join(g: &mut Generator) -> Rewriting {
+fn swapped_join(g: &mut Generator<'_>) -> Rewriting {
     let (left, right, condition, list) = two_tables(g);
     let (left, right) = (left.from, right.from);
     let first = format!("select {list} from {left} left join {right} on {condition}");
@@ -123,7 +123,7 @@ fn swapped_join(g: &mut Generator) -> Rewriting {
     Rewriting::new("LEFT as RIGHT", vec![first], vec![second])
 }
 
-fn outer_join_in_parts(g: &mut Generator) -> Rewriting {
+fn outer_join_in_parts(g: &mut Generator<'_>) -> Rewriting {
     let (left, right) = (table(g), table(g));
     let equal = equality(g, &left.columns, &right.columns);
     let both: Vec<&str> =
@@ -153,7 +153,7 @@ fn outer_join_in_parts(g: &mut Generator) -> Rewriting {
     Rewriting::new("FULL in three parts", vec![full], vec![inner, only_left, only_right])
 }
 
-fn tests_as_counts(g: &mut Generator) -> Rewriting {
+fn tests_as_counts(g: &mut Generator<'_>) -> Rewriting {
     let outer = source(g, 1);
     let inner = table(g);
     let both = [&inner.columns[..], &outer.columns[..]].concat();
@@ -170,7 +170,7 @@ fn tests_as_counts(g: &mut Generator) -> Rewriting {
     )
 }
 
-fn in_as_any(g: &mut Generator) -> Rewriting {
+fn in_as_any(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 1);
     let ty = g.ty();
     let value = g.expression(&columns, ty, 1);
@@ -186,7 +186,7 @@ fn in_as_any(g: &mut Generator) -> Rewriting {
 }
 
 /// A query, as one of FROM that nothing can be moved into, or of WITH.
-fn kept_apart(g: &mut Generator) -> Rewriting {
+fn kept_apart(g: &mut Generator<'_>) -> Rewriting {
     let Query { sql, types } = query(g, &[], 2);
     let inner = columns_of("apart", &types);
     let condition = if g.once_in(2) { test(g, &inner, 1) } else { g.condition(&inner, 1) };
@@ -200,19 +200,19 @@ fn kept_apart(g: &mut Generator) -> Rewriting {
 }
 
 /// Two queries with the same columns.
-fn two_sides(g: &mut Generator) -> (String, String) {
+fn two_sides(g: &mut Generator<'_>) -> (String, String) {
     let types: Vec<Type> = (0..1 + g.below(2)).map(|_| g.ty()).collect();
     (side(g, &[], &types, 1), side(g, &[], &types, 1))
 }
 
-fn parts_of_set_operation(g: &mut Generator) -> Rewriting {
+fn parts_of_set_operation(g: &mut Generator<'_>) -> Rewriting {
     let (left, right) = two_sides(g);
     let second =
         vec![format!("{left} except all {right}"), format!("{left} intersect all {right}")];
     Rewriting::new("EXCEPT and INTERSECT", vec![left], second)
 }
 
-fn union_all_is_both(g: &mut Generator) -> Rewriting {
+fn union_all_is_both(g: &mut Generator<'_>) -> Rewriting {
     let (left, right) = two_sides(g);
     let first = format!("{left} union all {right}");
     if g.once_in(2) {
@@ -224,7 +224,7 @@ fn union_all_is_both(g: &mut Generator) -> Rewriting {
     Rewriting::new("UNION ALL", vec![first], vec![left, right])
 }
 
-fn distinct_as_groups(g: &mut Generator) -> Rewriting {
+fn distinct_as_groups(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 1);
     let (a, b) = (pick(g, &columns), pick(g, &columns));
     let condition = g.condition(&columns, 2);
@@ -235,7 +235,7 @@ fn distinct_as_groups(g: &mut Generator) -> Rewriting {
     Rewriting::new("DISTINCT as GROUP BY", vec![first], vec![second])
 }
 
-fn parts_of_limit(g: &mut Generator) -> Rewriting {
+fn parts_of_limit(g: &mut Generator<'_>) -> Rewriting {
     let Query { sql, types } = query(g, &[], 1);
     let order: Vec<String> = (1..=types.len())
         .map(|at| format!("{at}{}", ["", " desc", " nulls first"][g.below(3) as usize]))
@@ -246,7 +246,7 @@ fn parts_of_limit(g: &mut Generator) -> Rewriting {
     Rewriting::new("LIMIT and OFFSET", vec![sql], second)
 }
 
-fn window_as_subquery(g: &mut Generator) -> Rewriting {
+fn window_as_subquery(g: &mut Generator<'_>) -> Rewriting {
     let outer = table(g);
     let key = pick(g, &outer.columns);
     let list = format!("{} as c0", key.sql);
@@ -265,7 +265,7 @@ fn window_as_subquery(g: &mut Generator) -> Rewriting {
     Rewriting::new("a window as a subquery", vec![first], vec![second])
 }
 
-fn rollup_in_parts(g: &mut Generator) -> Rewriting {
+fn rollup_in_parts(g: &mut Generator<'_>) -> Rewriting {
     let Source { with, from, columns } = source(g, 1);
     let key = pick(g, &columns);
     let (call, _) = aggregate(g, &columns, 1);
@@ -279,6 +279,6 @@ fn rollup_in_parts(g: &mut Generator) -> Rewriting {
     Rewriting::new("ROLLUP in parts", vec![first], vec![groups, all])
 }
 
-fn pick(g: &mut Generator, columns: &[Column]) -> Column {
+fn pick(g: &mut Generator<'_>, columns: &[Column]) -> Column {
     columns[g.below(columns.len() as u32) as usize].clone()
 }
