@@ -21,7 +21,7 @@ impl Expr {
 
     /// The expression without the parts that are NULL whatever else they read: an operator or a
     /// function is not called for a NULL, and so its other arguments need not be computed. They
-    /// could fail.
+    /// could fail. One that reads nothing is computed all the same, and its error shows.
     pub fn without_null_calls(self) -> Result<Expr> {
         let mut has_null = false;
         self.walk(&mut |e| has_null |= *e == Expr::NULL);
@@ -30,17 +30,32 @@ impl Expr {
 
     fn null_calls_folded(self) -> Result<Expr> {
         let expr = self.map_parts(&mut Self::null_calls_folded)?;
-        let is_null = |e: &Expr| *e == Expr::NULL;
-        Ok(match &expr {
-            Expr::Neg(e) | Expr::Not(e) | Expr::Cast(e, ..) if is_null(e) => Expr::NULL,
-            Expr::Arith(_, pair) | Expr::Compare(_, pair) | Expr::Concat(pair)
-                if is_null(&pair.0) || is_null(&pair.1) =>
-            {
-                Expr::NULL
+        let is_null = |args: &[&Expr]| {
+            args.contains(&&Expr::NULL)
+                && args.iter().all(|arg| matches!(arg, Expr::Const(_)) || arg.varies())
+        };
+        let folds = match &expr {
+            Expr::Neg(e) | Expr::Not(e) | Expr::Cast(e, ..) => is_null(&[e]),
+            Expr::Arith(_, pair) | Expr::Compare(_, pair) | Expr::Concat(pair) => {
+                is_null(&[&pair.0, &pair.1])
             }
-            Expr::Func(func, args) if func.is_strict() && args.iter().any(is_null) => Expr::NULL,
-            _ => expr,
-        })
+            Expr::Func(func, args) => func.is_strict() && is_null(&Vec::from_iter(args)),
+            _ => false,
+        };
+        Ok(if folds { Expr::NULL } else { expr })
+    }
+
+    /// Whether it may have another value for another row or at another time.
+    fn varies(&self) -> bool {
+        let mut varies = false;
+        self.walk_all(&mut |e| {
+            varies |= match e {
+                Expr::Column(_) | Expr::Subquery(_) | Expr::SubPlan(_) => true,
+                Expr::Func(func, _) => !func.is_immutable(),
+                _ => false,
+            };
+        });
+        varies
     }
 
     fn is_same_for_all_rows(&self) -> bool {

@@ -66,6 +66,7 @@ impl Output {
                 continue;
             }
             let (expr, ty) = binder.output(e, scope)?;
+            let expr = expr.without_null_calls()?;
             let stored = match (&expr, from) {
                 (Expr::Column(column), Some(from)) => {
                     let of = from.table_of(*column);

@@ -6,7 +6,7 @@ use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
-use crate::expr::func::datetime::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
+use crate::expr::func::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
     is_int, is_object, unify,

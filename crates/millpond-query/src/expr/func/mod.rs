@@ -43,6 +43,7 @@ use catalog::{Param, Proc, Volatility};
 use row_list::RowList;
 
 pub(super) use conditional::type_name;
+pub(in crate::expr) use datetime::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 pub(crate) use datetime::{interval as interval_math, timestamp_plus, timestamptz_plus};
 pub(super) use float::{overflow, power, underflow};
 pub(crate) use json::aggregate as json_aggregate;
@@ -138,6 +139,11 @@ impl Func {
     /// Whether it returns nothing, which shows as an empty text of type `void`.
     pub(crate) fn is_void(self) -> bool {
         self.0.result == Param::Void
+    }
+
+    /// Whether the same arguments always have the same result.
+    pub(crate) fn is_immutable(self) -> bool {
+        self.0.volatility == Volatility::Immutable
     }
 
     /// Whether it is NULL where an argument is NULL, without being called.

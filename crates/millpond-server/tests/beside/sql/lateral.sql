@@ -54,3 +54,6 @@ select a.id, q.* from a left join lateral (select b.id, a.id as outside from b) 
 select a.id, q.outside from a left join lateral (select a.x as outside from b where b.id = a.y) q on true order by 1;
 -- A subquery inside a lateral one uses what is outside of both.
 select * from (values (0), (1)) v (id), lateral (select t1.id as i1, ss.id as i2 from a t1, lateral (select * from (select * from a t2 where t2.x = any (select t3.x from a t3 where t3.y = (select greatest(t1.y, t2.y)) and (select v.id = 0)) offset 0) ss2) ss where t1.x = ss.x) ss0 order by 1, 2, 3;
+select a.id, q.x from a left join lateral (select a.x from b where b.id < 0) q on true order by 1;
+select a.id, q.x, q.id from a left join lateral (select a.x, b.id from b where b.x = a.id) q on true order by 1, 3;
+select a.id, (select q.id from (select 1) one left join lateral (select a.id from b where b.id < 0) q on true) from a order by 1;

@@ -7,7 +7,7 @@ use super::super::value::wrong_arguments;
 use super::{array, built, is_same, type_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, cast};
-use crate::types::array::{build_list, too_large};
+use crate::types::array::too_large;
 use crate::{Datum, Value};
 
 /// An array's type, itself, and the dimension that it has with one element more. NULL is like an
@@ -114,7 +114,7 @@ fn flat<'a>(of: &Datum<'a>) -> Result<ArrayRef<'a>> {
     Ok(array)
 }
 
-pub(super) fn remove(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+pub(super) fn remove(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [of, unwanted] = args else { return Err(wrong_arguments(args.len())) };
     if of.is_null() {
         return Ok(Value::Null);
@@ -123,7 +123,8 @@ pub(super) fn remove(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let kept: Vec<_> = array.iter().filter(|element| !is_same(element, unwanted)).collect();
     match array.dimensions() {
         [one] if kept.len() < one.length as usize => {
-            Ok(build_list(type_of(of)?, kept.into_iter())?)
+            let length = u32::try_from(kept.len()).map_err(|_| too_large())?;
+            built(type_of(of)?, &[Dimension { length, ..*one }], kept, env)
         }
         _ => Ok(of.to_value()),
     }

@@ -171,6 +171,7 @@ pub(super) fn width_bucket(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
 /// `array_position(array, value, first subscript)`
 pub(super) fn position(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [of, wanted, start @ ..] = args else { return Err(wrong_arguments(args.len())) };
+    let Some((array, lower)) = searched(of)? else { return Ok(Value::Null) };
     let start = match start {
         [Datum::Int4(start)] => *start,
         [] => i32::MIN,
@@ -181,7 +182,6 @@ pub(super) fn position(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
             ));
         }
     };
-    let Some((array, lower)) = searched(of)? else { return Ok(Value::Null) };
     let mut found = array.iter().zip(lower..);
     let found = found.find(|(element, at)| *at >= start && is_same(element, wanted));
     Ok(found.map_or(Value::Null, |(_, at)| Value::Int4(at)))

@@ -156,14 +156,14 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "timestamp",
         &[TIMESTAMP, INT4],
         TIMESTAMP,
-        body!(|t: Stamp, precision: i32| Stamp(rounded(t.0, precision))),
+        body!(|t: Stamp, precision: i32| rounded(t.0, precision).map(Stamp)),
     ),
     proc(
         1967,
         "timestamptz",
         &[TIMESTAMPTZ, INT4],
         TIMESTAMPTZ,
-        body!(|t: StampTz, precision: i32| StampTz(rounded(t.0, precision))),
+        body!(|t: StampTz, precision: i32| rounded(t.0, precision).map(StampTz)),
     ),
     proc(
         1747,
@@ -348,11 +348,15 @@ fn in_zone(local: i64, zone: Zone) -> Result<i64> {
 }
 
 /// A time stamp with this number of digits after the second's point.
-fn rounded(timestamp: i64, precision: i32) -> i64 {
-    if is_infinite(timestamp) {
-        return timestamp;
+fn rounded(timestamp: i64, precision: i32) -> Result<i64> {
+    if is_infinite(timestamp) || precision == -1 {
+        return Ok(timestamp);
     }
-    round_usecs(timestamp, precision).unwrap_or(timestamp)
+    if !(0..=6).contains(&precision) {
+        let message = format!("timestamp({precision}) precision must be between 0 and 6");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(round_usecs(timestamp, precision).unwrap_or(timestamp))
 }
 
 /// The beginning of a day.

@@ -22,9 +22,8 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "make_date",
         &[INT4, INT4, INT4],
         DATE,
-        body!(
-            |year: i32, month: i32, day: i32| date(year, month, day).map(|days| Date(days as i32))
-        ),
+        body!(|year: i32, month: i32, day: i32| date(year, month, day, astronomical(year))
+            .map(|days| Date(days as i32))),
     ),
     proc(
         3847,
@@ -88,19 +87,21 @@ fn field_out_of_range(message: String) -> SqlError {
     SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
 }
 
-/// Days since 2000. Negative years are BC.
-fn date(year: i32, month: i32, day: i32) -> Result<i64> {
-    let astronomical = match i64::from(year) {
-        0 => None,
-        year if year < 0 => Some(year + 1),
-        year => Some(year),
-    };
+/// A year as astronomers count them, whose year 0 is 1 BC: PostgreSQL counts so in a message.
+fn astronomical(year: i32) -> i32 {
+    if year < 0 && year != i32::MIN { year + 1 } else { year }
+}
+
+/// Days since 2000. Negative years are BC. A message shows the year as `shown`.
+fn date(year: i32, month: i32, day: i32, shown: i32) -> Result<i64> {
+    let known = !matches!(year, 0 | i32::MIN);
     let parts = u32::try_from(month).ok().zip(u32::try_from(day).ok());
-    let days = astronomical
-        .zip(parts)
-        .and_then(|(year, (month, day))| date_of_civil(year, month, day))
+    let days = parts
+        .filter(|_| known)
+        .and_then(|(month, day)| date_of_civil(astronomical(year).into(), month, day))
         .ok_or_else(|| {
-            field_out_of_range(format!("date field value out of range: {year}-{month:02}-{day:02}"))
+            let message = format!("date field value out of range: {shown}-{month:02}-{day:02}");
+            field_out_of_range(message)
         })?;
     if in_date_range(days) {
         return Ok(days);
@@ -117,7 +118,11 @@ fn time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     if fits && usecs <= USECS_PER_DAY {
         return Ok(usecs);
     }
-    let second = short(second, 2);
+    let second = match second {
+        second if second.is_infinite() && second < 0.0 => "-Infinity".to_owned(),
+        second if second.is_infinite() => "Infinity".to_owned(),
+        second => short(second, 2),
+    };
     Err(field_out_of_range(format!("time field value out of range: {hour}:{minute:02}:{second}")))
 }
 
@@ -151,7 +156,7 @@ fn timestamp(
     (year, month, day): (i32, i32, i32),
     (hour, minute, second): (i32, i32, f64),
 ) -> Result<i64> {
-    let (days, usecs) = (date(year, month, day)?, time(hour, minute, second)?);
+    let (days, usecs) = (date(year, month, day, year)?, time(hour, minute, second)?);
     let midnight = days.checked_mul(USECS_PER_DAY).ok_or_else(timestamp_out_of_range)?;
     checked(midnight.checked_add(usecs).ok_or_else(timestamp_out_of_range)?)
 }

@@ -192,11 +192,16 @@ fn float(part: Part) -> Value {
 
 #[cold]
 pub(super) fn unknown(name: &str, ty: &str) -> SqlError {
+    // It is shown as long as a name may be.
+    let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
     SqlError::new(
         SqlState::INVALID_PARAMETER_VALUE,
         format!("unit \"{}\" not recognized for type {ty}", name.to_ascii_lowercase()),
     )
 }
+
+/// How many bytes a name has at most.
+const LONGEST_NAME: usize = 63;
 
 #[cold]
 pub(super) fn unsupported(name: &str, ty: &str) -> SqlError {

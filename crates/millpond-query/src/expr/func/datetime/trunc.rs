@@ -89,10 +89,10 @@ fn unit_named(name: &str) -> Option<Field> {
 
 /// The beginning of a unit of the calendar or the clock.
 fn truncated(name: &str, timestamp: i64, ty: &str) -> Result<i64> {
-    let field = unit_named(name).ok_or_else(|| unknown(name, ty))?;
     if is_infinite(timestamp) {
         return Ok(timestamp);
     }
+    let field = unit_named(name).ok_or_else(|| unknown(name, ty))?;
     if let Field::Unit(unit) = field
         && let Some(usecs) = usecs_of(unit)
     {

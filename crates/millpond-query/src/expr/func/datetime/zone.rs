@@ -20,14 +20,14 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "timezone",
         &[TEXT, TIMESTAMP],
         TIMESTAMPTZ,
-        body!(|name: &str, t: Stamp| utc(t.0, zone_named(name)?).map(StampTz)),
+        body!(|name: &str, t: Stamp| utc(t.0, || zone_named(name)).map(StampTz)),
     ),
     proc(
         1159,
         "timezone",
         &[TEXT, TIMESTAMPTZ],
         TIMESTAMP,
-        body!(|name: &str, t: StampTz| local(t.0, zone_named(name)?).map(Stamp)),
+        body!(|name: &str, t: StampTz| local(t.0, || zone_named(name)).map(Stamp)),
     ),
     proc(
         2037,
@@ -42,14 +42,14 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "timezone",
         &[INTERVAL, TIMESTAMP],
         TIMESTAMPTZ,
-        body!(|i: Interval, t: Stamp| utc(t.0, Zone::Fixed(offset(i)?)).map(StampTz)),
+        body!(|i: Interval, t: Stamp| utc(t.0, || offset(i).map(Zone::Fixed)).map(StampTz)),
     ),
     proc(
         1026,
         "timezone",
         &[INTERVAL, TIMESTAMPTZ],
         TIMESTAMP,
-        body!(|i: Interval, t: StampTz| local(t.0, Zone::Fixed(offset(i)?)).map(Stamp)),
+        body!(|i: Interval, t: StampTz| local(t.0, || offset(i).map(Zone::Fixed)).map(Stamp)),
     ),
     proc(
         2038,
@@ -62,12 +62,12 @@ pub(in super::super) static PROCS: &[Proc] = &[
     proc(0, "current_time", &[], TIMETZ, Body::Exprs(current_time)).stable(),
 ];
 
-fn utc(timestamp: i64, zone: Zone) -> Result<i64> {
-    if is_infinite(timestamp) { Ok(timestamp) } else { checked(zone.utc(timestamp)) }
+fn utc(timestamp: i64, zone: impl Fn() -> Result<Zone>) -> Result<i64> {
+    if is_infinite(timestamp) { Ok(timestamp) } else { checked(zone()?.utc(timestamp)) }
 }
 
-fn local(timestamp: i64, zone: Zone) -> Result<i64> {
-    if is_infinite(timestamp) { Ok(timestamp) } else { checked(zone.local(timestamp)) }
+fn local(timestamp: i64, zone: impl Fn() -> Result<Zone>) -> Result<i64> {
+    if is_infinite(timestamp) { Ok(timestamp) } else { checked(zone()?.local(timestamp)) }
 }
 
 /// The same moment on the clock of another zone.

@@ -243,8 +243,8 @@ fn power_infinite(x: NumericRef<'_>, y: NumericRef<'_>, odd: bool) -> Numeric {
 fn power_finite(x: Decimal, y: &Decimal, odd: bool, env: &Env<'_>) -> Result<Numeric> {
     let exponent = if wholeness(y).0 && y.weight < 4 { y.to_big().to_i32() } else { None };
     if let Some(exponent) = exponent {
-        let shown = x.dscale.max(y.dscale);
-        let dscale = MIN_SIGNIFICANT_DIGITS.max(shown.into()).min(MAX_DISPLAY_SCALE) as u16;
+        // The zeros behind the point of a whole exponent don't count.
+        let dscale = MIN_SIGNIFICANT_DIGITS.max(x.dscale.into()).min(MAX_DISPLAY_SCALE) as u16;
         return power_whole(&x, exponent, dscale, env);
     }
     if x.is_zero() {
