@@ -4,16 +4,15 @@
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// A type of arguments.
+/// A type of arguments. Left out: `character` without a length, which is text in Millpond, and
+/// types that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Bool,
     Bytea,
-    Char,
     Date,
     Float4,
     Float8,
-    Inet,
     Int2,
     Int4,
     Int8,
@@ -29,7 +28,6 @@ pub enum Kind {
     Timestamp,
     Timestamptz,
     Uuid,
-    Varbit,
 }
 
 use Kind::*;
@@ -38,11 +36,9 @@ impl Kind {
     pub const ALL: &[Kind] = &[
         Bool,
         Bytea,
-        Char,
         Date,
         Float4,
         Float8,
-        Inet,
         Int2,
         Int4,
         Int8,
@@ -58,7 +54,6 @@ impl Kind {
         Timestamp,
         Timestamptz,
         Uuid,
-        Varbit,
     ];
 
     pub fn name(self) -> &'static str {
@@ -74,11 +69,9 @@ impl Kind {
         match self {
             Bool => ("bool", "16"),
             Bytea => ("bytea", "17"),
-            Char => ("bpchar", "1042"),
             Date => ("date", "1082"),
             Float4 => ("float4", "700"),
             Float8 => ("float8", "701"),
-            Inet => ("inet", "869"),
             Int2 => ("int2", "21"),
             Int4 => ("int4", "23"),
             Int8 => ("int8", "20"),
@@ -94,7 +87,6 @@ impl Kind {
             Timestamp => ("timestamp", "1114"),
             Timestamptz => ("timestamptz", "1184"),
             Uuid => ("uuid", "2950"),
-            Varbit => ("varbit", "1562"),
         }
     }
 
@@ -103,7 +95,6 @@ impl Kind {
         match self {
             Bool => &["true", "false"],
             Bytea => &["", "\\x00", "\\xff00ff", "\\x61c3a4", "\\x0102030405060708090a"],
-            Char => &["", "a", "ä ", "ab   ", "  x"],
             Date => &[
                 "2024-02-29",
                 "1999-12-31",
@@ -135,7 +126,6 @@ impl Kind {
                 "100",
                 "-33.25",
             ],
-            Inet => &["1.2.3.4", "10.0.0.0/8", "::1", "fe80::1/64", "0.0.0.0/0", "255.255.255.255"],
             Int2 => &["0", "1", "-1", "7", "32767", "-32768"],
             Int4 => &[
                 "0",
@@ -244,7 +234,6 @@ impl Kind {
                 "\u{1f600}",
                 "a,b,,c",
                 "{1,2}",
-                "12.5",
                 "-7",
                 "1e400",
                 "NaN",
@@ -275,7 +264,6 @@ impl Kind {
                 "NFC",
                 "NFKD",
                 "UTC",
-                "Europe/Berlin",
                 "+03:30",
                 "day",
                 "epoch",
@@ -316,7 +304,6 @@ impl Kind {
             Uuid => {
                 &["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"]
             }
-            Varbit => &["", "1", "0", "10101", "11111111111111111111111111111111"],
         }
     }
 
