@@ -41,7 +41,7 @@ impl Analyzer<'_> {
             .transpose()?
             .map(Expr::without_null_calls)
             .transpose()?;
-        super::window::check_names(&level)?;
+        check_window_names(&level)?;
         let mut keys = level.order_by(order_by, &targets, binder)?;
         let mut group_by = level.group_by(&select.group_clause, &targets, binder)?;
         let mut distinct =
@@ -99,4 +99,14 @@ fn check_clauses(select: &SimpleSelect) -> Result<()> {
         return Err(beyond("GROUP BY DISTINCT"));
     }
     Ok(())
+}
+
+/// Refuses a WINDOW clause that gives two windows one name.
+fn check_window_names(level: &Level<'_>) -> Result<()> {
+    let windows = level.named_windows;
+    let is_again = |at: &usize| windows[..*at].iter().any(|other| other.name == windows[*at].name);
+    let Some(again) = (1..windows.len()).find(is_again) else { return Ok(()) };
+    let name = windows[again].name.as_deref().unwrap_or_default();
+    let error = super::window::windowing_error(format!("window \"{name}\" is already defined"));
+    Err(level.analyzer.source.place(error, windows[again].location))
 }

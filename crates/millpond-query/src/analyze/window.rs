@@ -37,7 +37,7 @@ fn function_of(name: &str) -> Option<WindowFunction> {
     })
 }
 
-fn windowing_error(what: impl Into<String>) -> SqlError {
+pub(super) fn windowing_error(what: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::WINDOWING_ERROR, what)
 }
 
@@ -224,16 +224,6 @@ fn window_of(level: &Level<'_>, binder: &mut Binder<'_>, over: &WindowDef) -> Re
     };
     let slot = super::tree::Slot(0);
     Ok(Window { slot, partition_by, order_by, frame, calls: Vec::new() })
-}
-
-/// Refuses a WINDOW clause that gives two windows one name.
-pub(super) fn check_names(level: &Level<'_>) -> Result<()> {
-    let windows = level.named_windows;
-    let is_again = |at: &usize| windows[..*at].iter().any(|other| other.name == windows[*at].name);
-    let Some(again) = (1..windows.len()).find(is_again) else { return Ok(()) };
-    let name = windows[again].name.as_deref().unwrap_or_default();
-    let error = windowing_error(format!("window \"{name}\" is already defined"));
-    Err(level.analyzer.source.place(error, windows[again].location))
 }
 
 /// A window of WINDOW, one of those that come before the one that names it.
