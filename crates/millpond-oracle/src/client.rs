@@ -1,4 +1,4 @@
-//! A client of the simple protocol, for a server that trusts it.
+//! A client of PostgreSQL's simple query protocol, for servers that want no password.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

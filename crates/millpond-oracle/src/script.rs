@@ -49,8 +49,9 @@ pub fn is_ordered(statement: &str) -> bool {
     false
 }
 
-/// The statement's words, without spaces and comments. Names are in lower case, quoted names without
-/// their quotes. Literals have a single quote in front. All else comes character by character.
+/// The statement's words, without spaces and comments. Names are in lower case, quoted names
+/// without their quotes. Literals have a single quote in front. All else comes character by
+/// character.
 pub fn words(statement: &str) -> Vec<String> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(rest) = statement.get(at..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,5 @@
-//! Busy waiting.
+//! Waiting in a loop for what another thread is about to do: a pause for the processor, and a
+//! [`Backoff`] that spins, then yields, then sleeps.
 
 /// Tells the processor (or the model checker's scheduler) that this is a busy wait.
 #[inline]

@@ -1,8 +1,8 @@
-//! SQLite's corpus of queries (sqllogictest) on Millpond and on a private PostgreSQL 15: the share of
-//! what PostgreSQL accepts that has the same result.
+//! SQLite's corpus of queries (sqllogictest) on Millpond and on a private PostgreSQL 15: the share
+//! of what PostgreSQL accepts that has the same result.
 //!
-//! The corpus is not part of this repository. Its records also say what SQLite answered. That is not
-//! read here: PostgreSQL's types differ, so PostgreSQL's answer decides. A record for another
+//! The corpus is not part of this repository. Its records also say what SQLite answered. That is
+//! not read here: PostgreSQL's types differ, so PostgreSQL's answer decides. A record for another
 //! database runs too, and counts if PostgreSQL accepts it. Each file runs in a new database.
 
 use std::fs;

@@ -2,8 +2,8 @@
 //! those that PostgreSQL runs, and that have the same result.
 //!
 //! PostgreSQL's files are not part of this repository. The directory is `src/test/regress` of its
-//! sources, at the branch point of version 15. Each file runs on the tables of its `test_setup.sql`,
-//! and with the settings with which `pg_regress` runs it.
+//! sources, at the branch point of version 15. Each file runs on the tables of its
+//! `test_setup.sql`, and with the settings with which `pg_regress` runs it.
 //!
 //! Statements that need what Millpond does not have yet do not count (`exclusions`). Tables that
 //! only PostgreSQL has made or changed are copied to Millpond (`pair`).

@@ -1,4 +1,7 @@
-//! Selects whose result is empty because an inner join reads a relation that is always empty.
+//! Replaces selects whose result must be empty by ones that read nothing.
+//!
+//! psql's questions about the catalog join system relations that are always empty here. Such a
+//! select may contain what the query engine cannot plan, so only its columns' names are kept.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, JoinOperator, Query, Select, SelectItem, SetExpr, TableFactor,

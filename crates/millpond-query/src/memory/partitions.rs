@@ -7,6 +7,9 @@
 //! piece: row row ...
 //! row:   length of the head (4 bytes), length of the body (4 bytes), head, body
 //! ```
+//!
+//! The body is the row as its operator stores it. The head is what the operator wants to know
+//! first, such as the row's key.
 
 use std::sync::Arc;
 use std::vec;

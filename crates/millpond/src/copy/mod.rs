@@ -1,7 +1,7 @@
 //! The row formats of COPY: text and csv, read as a stream that may be cut anywhere, and written.
 //!
-//! [`RowReader`] finds rows and fields; the values are read by [`millpond_types::format::text`]. A line
-//! without escapes or quotes, as nearly all are, is cut in place without copying a byte.
+//! [`RowReader`] finds rows and fields; the values are read by [`millpond_types::format::text`]. A
+//! line without escapes or quotes, as nearly all are, is cut in place without copying a byte.
 
 mod line;
 mod reader;

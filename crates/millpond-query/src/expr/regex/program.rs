@@ -1,5 +1,7 @@
-//! Programs that look for a node's matches: nondeterministic automata, run in time proportional to
-//! the text times the program.
+//! A regular expression, or a part of one, as a program: the steps of a nondeterministic automaton.
+//!
+//! A program is made of a node of the expression's tree, and finds where that node matches.
+//! `search` runs it, in time proportional to the text times the program.
 
 use super::bad;
 use super::node::{Assert, Node, NodeId, Tree};

@@ -142,7 +142,7 @@ impl Planning<'_> {
         if let Some(select) = simple(query, around.nullable) {
             return self.pull_up(slot, select, into, around);
         }
-        // A subquery that is not lateral may be in one that was, and that has become a part of this.
+        // A subquery that is not lateral may be in one that was and has become a part of this.
         let needs = self.slots_of_query(query);
         into.items.push(item_of(Relation::Query { slot, query }, slot, needs));
         Ok(())
