@@ -9,8 +9,8 @@ const FOLDED_AFTER: usize = 256;
 
 /// An expression of a node, as it is evaluated for each row.
 ///
-/// It lasts as long as the node's state. Parameters that a subplan gets for each of its runs stay as
-/// they are.
+/// It lasts as long as the node's state. Parameters that a subplan gets for each of its runs stay
+/// as they are.
 #[derive(Default)]
 pub(super) struct Folded {
     rows: usize,

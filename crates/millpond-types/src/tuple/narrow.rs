@@ -6,8 +6,8 @@
 use super::{ColumnOffsets, Header, TupleLayout, variable_bounds};
 
 impl TupleLayout {
-    /// Appends a row with only these columns, which are in ascending order. `None` if it is damaged;
-    /// then `out` may have a part of it.
+    /// Appends a row with only these columns, which are in ascending order. `None` if it is
+    /// damaged; then `out` may have a part of it.
     pub fn narrow(
         &self,
         tuple: &[u8],
