@@ -20,25 +20,11 @@ pub trait TableScanner: Send + Sync {
     /// An error when the statement has been cancelled or has run out of time.
     fn check_cancelled(&self) -> Result<()>;
 
-    /// The session that runs the statement.
-    fn session(&self) -> SessionInfo;
-
     /// The memory and the temporary files that the query may use.
     fn resources(&self) -> &Arc<Resources>;
 
-    /// What a relation (a table or an index, by oid) occupies in its files; `None` if there is none
-    /// (any more).
-    fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>>;
-
-    /// The number of a relation's file (of the main fork's), which changes when it is rewritten;
-    /// `None` if there is none.
-    fn relation_filenode(&self, oid: u32) -> Option<u32>;
-
-    /// Bytes of its data alone, for decisions and estimates: 0 if they are unknown. (A read of the
-    /// relation then reports why.)
-    fn relation_bytes(&self, oid: u32) -> u64 {
-        self.relation_size(oid).ok().flatten().map_or(0, |size| size.main)
-    }
+    /// Bytes of a table's rows.
+    fn table_bytes(&self, table: &TableDef) -> u64;
 }
 
 /// The bytes of a relation's forks, and of its indexes.

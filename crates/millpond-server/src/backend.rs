@@ -67,7 +67,7 @@ pub trait Session: Send + Sized + 'static {
     }
     /// [`Connection::finish_commit`]
     fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
-    /// [`Connection::try_prepare`]
+    /// [`Connection::prepare`]
     fn prepare(&mut self, sql: &str, types: &[Option<DataType>])
     -> Result<Option<Self::Statement>>;
     /// [`Connection::bind`]
@@ -196,7 +196,7 @@ impl Session for Connection {
     }
 
     fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Option<Arc<Prepared>>> {
-        Connection::try_prepare(self, sql, types)
+        Connection::prepare(self, sql, types).map(Some)
     }
 
     fn bind(&mut self, statement: &Arc<Prepared>, params: Params) -> Result<Portal> {

@@ -13,7 +13,7 @@ use crate::connections::Connections;
 use crate::shared_plans::SharedPlans;
 use millpond_query::error::Result;
 use millpond_query::memory::{QueryMemory, default_limit, machine_bytes};
-use millpond_query::plan::external::QueryEngine;
+use millpond_query::plan::external::Accelerator;
 use millpond_query::query::Server;
 use millpond_query::settings::{Configuration, Settings, bulk_access_of};
 use millpond_query::statistics::Statistics;
@@ -23,7 +23,7 @@ use millpond_query::statistics::Statistics;
 pub struct Database {
     configuration: Configuration,
     engine: Arc<Engine>,
-    query_engine: Option<Box<dyn QueryEngine>>,
+    accelerator: Option<Box<dyn Accelerator>>,
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
@@ -45,7 +45,7 @@ impl Database {
         let memory = QueryMemory::new(query_memory);
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
-            query_engine: query_engine(&settings, query_threads, &memory)?,
+            accelerator: accelerator(&settings, query_threads),
             configuration: Configuration::new(settings),
             engine,
             statistics,
@@ -93,8 +93,8 @@ impl Database {
         &self.statistics
     }
 
-    pub(crate) fn query_engine(&self) -> Option<&dyn QueryEngine> {
-        self.query_engine.as_deref()
+    pub(crate) fn accelerator(&self) -> Option<&dyn Accelerator> {
+        self.accelerator.as_deref()
     }
 
     pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
@@ -135,23 +135,15 @@ impl Server for Database {
 
 /// The second executor, whose queries have at most `threads` threads together.
 #[cfg(feature = "datafusion")]
-fn query_engine(
-    settings: &Settings,
-    threads: usize,
-    memory: &Arc<QueryMemory>,
-) -> Result<Option<Box<dyn QueryEngine>>> {
+fn accelerator(settings: &Settings, threads: usize) -> Option<Box<dyn Accelerator>> {
     let niceness = i32::try_from(settings.int("query_threads_nice")).unwrap_or(0);
-    Ok(Some(Box::new(millpond_datafusion::Planner::new(niceness, threads, memory)?)))
+    Some(Box::new(millpond_datafusion::DataFusion::new(niceness, threads)))
 }
 
 /// There is none.
 #[cfg(not(feature = "datafusion"))]
-fn query_engine(
-    _: &Settings,
-    _: usize,
-    _: &Arc<QueryMemory>,
-) -> Result<Option<Box<dyn QueryEngine>>> {
-    Ok(None)
+fn accelerator(_: &Settings, _: usize) -> Option<Box<dyn Accelerator>> {
+    None
 }
 
 /// The memory that the process may have, in pages; 0 if it can't be found out.

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use crate::DataType;
 use millpond_query::lex::cache::Keyed;
 use millpond_query::parse::Statement;
-use millpond_query::plan::{Plan, Planned};
+use millpond_query::plan::Planned;
 
 /// Texts that are known at most.
 const CAPACITY: usize = 1024;
@@ -121,9 +121,7 @@ impl SharedPlans {
 }
 
 fn is_common(compiled: &Compiled) -> bool {
-    compiled
-        .plan()
-        .is_none_or(|planned| !planned.passing && !matches!(planned.plan, Plan::External(_)))
+    compiled.plan().is_none_or(|planned| !planned.passing)
 }
 
 #[cfg(test)]

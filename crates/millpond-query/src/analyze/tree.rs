@@ -28,7 +28,7 @@ const PLACE_BITS: u32 = 16;
 
 /// The number of a relation within a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Slot(pub(crate) u16);
+pub struct Slot(pub u16);
 
 impl Slot {
     /// Its place among the slots of a statement.
@@ -43,13 +43,13 @@ impl Slot {
 }
 
 /// The number of a column.
-pub(crate) fn column(slot: Slot, place: usize) -> usize {
+pub fn column(slot: Slot, place: usize) -> usize {
     debug_assert!(place < 1 << PLACE_BITS);
     slot.first_column() | place
 }
 
 /// The slot and the place of a column.
-pub(crate) fn slot_of(column: usize) -> (Slot, usize) {
+pub fn slot_of(column: usize) -> (Slot, usize) {
     let slot = (column >> PLACE_BITS) as u16;
     (Slot(slot), column & ((1 << PLACE_BITS) - 1))
 }
@@ -204,7 +204,7 @@ pub(crate) struct Join {
 
 /// How rows without a match are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JoinKind {
+pub enum JoinKind {
     Inner,
     /// Rows of the left side are kept.
     Left,
@@ -218,7 +218,7 @@ pub(crate) enum JoinKind {
 
 /// The number of a query of WITH within a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct CteId(pub(crate) u16);
+pub struct CteId(pub(crate) u16);
 
 /// A query of WITH.
 #[derive(Debug, Clone)]
@@ -258,7 +258,7 @@ pub(crate) struct SetOperation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SetOperator {
+pub enum SetOperator {
     Union,
     Intersect,
     Except,
@@ -288,7 +288,7 @@ pub(crate) struct SetStep {
 
 /// A function that returns rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SetFunction {
+pub struct SetFunction {
     pub(crate) kind: SetFunctionKind,
     pub(crate) args: Vec<Expr>,
     /// How many columns it has.

@@ -34,18 +34,6 @@ impl Visitor for Ctes<'_> {
     }
 }
 
-struct Joins<'v>(&'v mut dyn FnMut(JoinKind));
-
-impl Visitor for Joins<'_> {
-    fn expr(&mut self, expr: &Expr) {
-        inner_queries(expr, self);
-    }
-
-    fn join(&mut self, kind: JoinKind) {
-        (self.0)(kind);
-    }
-}
-
 fn inner_queries(expr: &Expr, visitor: &mut dyn Visitor) {
     expr.walk(&mut |e| {
         if let Expr::Subquery(subquery) = e {
@@ -63,11 +51,6 @@ impl Query {
     /// Calls `visit` for each time that a query of WITH is read.
     pub(crate) fn walk_ctes(&self, visit: &mut dyn FnMut(CteId)) {
         query(self, &mut Ctes(visit));
-    }
-
-    /// Calls `visit` for each join in it and in the queries inside of it.
-    pub(crate) fn walk_joins(&self, visit: &mut dyn FnMut(JoinKind)) {
-        query(self, &mut Joins(visit));
     }
 }
 

@@ -8,7 +8,6 @@
 //! would block. Everything else answers "would block" at once and is repeated where it may wait.
 
 mod change;
-mod external;
 mod insert;
 pub(crate) mod key;
 mod query;
@@ -41,6 +40,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Facts, Row, Val};
 pub use crate::memory::Datums;
 use crate::memory::{Resources, ValueRoom};
+use crate::plan::external::Accelerator;
 use crate::plan::{Output, Plan, Planned};
 use crate::run::Pool;
 use crate::sink::RowSink;
@@ -80,7 +80,9 @@ pub struct Exec<'c> {
     pub resources: &'c Arc<Resources>,
     /// Whether the statement has been told to stop.
     pub cancel: &'c Cancellation,
-    /// What the query engine asks about the session.
+    /// A second executor for large inputs.
+    pub accelerator: Option<&'c dyn Accelerator>,
+    /// What system relations ask about the session.
     pub info: &'c dyn Fn() -> crate::query::SessionInfo,
 }
 
@@ -121,7 +123,6 @@ impl Exec<'_> {
             Plan::Query(plan) => self.query(plan, params, each),
             Plan::Insert(plan) => self.insert(plan, params, each),
             Plan::Change(plan) => self.change(plan, params, each),
-            Plan::External(plan) => self.external(plan.as_ref(), params, each),
         };
         self.resources.memory.statement_ended();
         done

@@ -10,7 +10,7 @@ use super::{Each, Exec, MAX_ROWS_UNWAITING, emit};
 use crate::Value;
 use crate::error::Result;
 use crate::plan::query::node::{QueryPlan, SlotKind};
-use crate::run::{self, Work};
+use crate::run::{self, Accelerated, Work};
 
 impl Exec<'_> {
     pub(super) fn query(
@@ -47,6 +47,7 @@ impl Exec<'_> {
             facts: self.facts,
             resources: self.resources,
             host: Some(&host),
+            accelerator: self.accelerator.map(|engine| Accelerated { engine, cancel: self.cancel }),
             may_wait: self.may_wait(),
             left: Cell::new(MAX_ROWS_UNWAITING),
             param_count: params.len(),

@@ -1,11 +1,10 @@
-//! How the query engine reads tables: in parts, from several threads, under the statement's
+//! How a second executor reads tables: in parts, from several threads, under the statement's
 //! snapshot.
 
 use std::sync::Arc;
 
-use millpond_buffer::RelationId;
-use millpond_engine::Engine;
-use millpond_engine::catalog::{CatalogState, TableDef};
+use millpond_buffer::PAGE_SIZE;
+use millpond_engine::catalog::TableDef;
 use millpond_engine::session::Session;
 use millpond_engine::session::{ParallelScan, ScanWorker};
 use millpond_engine::timeout::Cancellation;
@@ -13,36 +12,28 @@ use millpond_engine::timeout::Cancellation;
 use crate::cancel;
 use crate::error::{Result, SqlError};
 use crate::memory::Resources;
-use crate::query::{RelationSize, RowSource, SessionInfo, TableScanner};
-use crate::relation_size;
+use crate::query::{RowSource, TableScanner};
 
 /// The tables of one statement.
 #[derive(Debug, Clone)]
 pub struct Scanner {
     scans: Vec<ParallelScan>,
-    engine: Arc<Engine>,
-    /// As the session sees it, its own DDL included.
-    catalog: Arc<CatalogState>,
     cancel: Cancellation,
-    info: SessionInfo,
     resources: Arc<Resources>,
 }
 
 impl Scanner {
-    pub(super) fn new(
+    pub(crate) fn new(
         session: &Session,
-        tables: &[Arc<TableDef>],
+        tables: &[&Arc<TableDef>],
         cancel: Cancellation,
-        info: SessionInfo,
         resources: &Arc<Resources>,
     ) -> Result<Self> {
         let scans = tables
             .iter()
             .map(|table| session.parallel_scan(table))
             .collect::<Result<Vec<_>, _>>()?;
-        let (engine, catalog) = (Arc::clone(session.engine()), session.catalog());
-        let resources = Arc::clone(resources);
-        Ok(Scanner { scans, engine, catalog, cancel, info, resources })
+        Ok(Scanner { scans, cancel, resources: Arc::clone(resources) })
     }
 }
 
@@ -63,20 +54,13 @@ impl TableScanner for Scanner {
         self.cancel.reason().map_or(Ok(()), |reason| Err(cancel::error(reason)))
     }
 
-    fn session(&self) -> SessionInfo {
-        self.info.clone()
-    }
-
     fn resources(&self) -> &Arc<Resources> {
         &self.resources
     }
 
-    fn relation_size(&self, oid: u32) -> Result<Option<RelationSize>> {
-        relation_size::of(&self.engine, &self.catalog, oid)
-    }
-
-    fn relation_filenode(&self, oid: u32) -> Option<u32> {
-        relation_size::storage(&self.catalog, oid).map(RelationId::get)
+    fn table_bytes(&self, table: &TableDef) -> u64 {
+        let scan = self.scans.iter().find(|scan| scan.table().oid == table.oid);
+        scan.map_or(0, |scan| u64::from(scan.blocks()) * PAGE_SIZE as u64)
     }
 }
 

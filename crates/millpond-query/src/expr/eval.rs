@@ -125,7 +125,7 @@ impl Expr {
     }
 
     /// Whether it is true (not false, not NULL).
-    pub(crate) fn holds(&self, env: &Env<'_>) -> Result<bool> {
+    pub fn holds(&self, env: &Env<'_>) -> Result<bool> {
         Ok(self.truth(env)? == Some(true))
     }
 }

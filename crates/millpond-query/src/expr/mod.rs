@@ -176,7 +176,7 @@ impl Expr {
     pub(crate) const NULL: Expr = Expr::Const(Value::Null);
 
     /// Calls `visit` for the expression and all its parts.
-    pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
+    pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
         match self {
             Expr::Const(_) | Expr::Param(_) | Expr::Column(_) => {}
@@ -356,7 +356,7 @@ impl<'a> Env<'a> {
     }
 
     /// The same, for a row.
-    pub(crate) fn with_row(&self, row: Row<'a>) -> Env<'a> {
+    pub fn with_row(&self, row: Row<'a>) -> Env<'a> {
         Env { row, ..*self }
     }
 }

@@ -56,6 +56,14 @@ impl Expr {
         })
     }
 
+    /// The expression with other numbers of its columns.
+    pub fn map_columns(self, map: &mut dyn FnMut(usize) -> usize) -> Result<Expr> {
+        match self {
+            Expr::Column(column) => Ok(Expr::Column(map(column))),
+            other => other.map_parts(&mut |part| part.map_columns(map)),
+        }
+    }
+
     /// Calls `visit` for the expression, all its parts, and all expressions of queries in it.
     pub(crate) fn walk_all(&self, visit: &mut dyn FnMut(&Expr)) {
         self.walk(&mut |e| {

@@ -69,12 +69,10 @@ pub struct Prepare {
     pub length: u32,
 }
 
-/// A query, and where in the text it is.
+/// A query.
 #[derive(Debug, Clone)]
 pub struct Query {
     pub(crate) select: tree::SelectStmt,
-    pub(crate) location: u32,
-    pub(crate) length: u32,
 }
 
 /// One statement.
@@ -200,11 +198,8 @@ fn tokens(sql: &str) -> Result<Tokens> {
 
 /// A statement of the grammar as one that can be run.
 fn statement(raw: RawStmt, source: Source<'_>) -> Result<Statement> {
-    let RawStmt { stmt, location, length } = raw;
-    Ok(match stmt {
-        Tree::Select(select) => {
-            Statement::Query(Box::new(Query { select: *select, location, length }))
-        }
+    Ok(match raw.stmt {
+        Tree::Select(select) => Statement::Query(Box::new(Query { select: *select })),
         Tree::Insert(insert) => Statement::Insert(insert),
         Tree::Update(update) => Statement::Update(update),
         Tree::Delete(delete) => Statement::Delete(delete),

@@ -11,7 +11,7 @@ use crate::expr::{Arith, Compare, ElementComparison, Expr, SubPlanCall, cast};
 use crate::types::array::array_of;
 use crate::{DataType, Value};
 
-/// The lines of a plan. Plans of the query engine explain themselves.
+/// The lines of a plan.
 pub fn lines(planned: &Planned) -> Vec<String> {
     let mut lines = Vec::new();
     match &planned.plan {
@@ -19,7 +19,6 @@ pub fn lines(planned: &Planned) -> Vec<String> {
         Plan::Query(plan) => query::explain::lines(plan, &mut lines),
         Plan::Insert(plan) => insert(plan, &mut lines),
         Plan::Change(plan) => change(plan, &mut lines),
-        Plan::External(_) => {}
     }
     lines
 }

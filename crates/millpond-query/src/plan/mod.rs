@@ -6,7 +6,7 @@
 //! catalog's generation has moved on, or when locking the table finds another definition. Plans are
 //! immutable and shared.
 //!
-//! What these plans can't express goes to the query engine ([`external`]), if there is one.
+//! Aggregations of large inputs may be left to a second executor ([`external`]), if there is one.
 
 mod access;
 mod aggregate;
@@ -44,7 +44,6 @@ use crate::DataType;
 use crate::analyze::tree::Slot;
 use crate::expr::Expr;
 use crate::sink::ColumnDesc;
-use crate::types::Zone;
 
 /// A plan with what is known about it.
 #[derive(Debug)]
@@ -56,8 +55,6 @@ pub struct Planned {
     pub columns: Option<Arc<[ColumnDesc]>>,
     /// The state of the catalog that it was made for.
     pub generation: u64,
-    /// The time zone of the sessions that it was made for, if that matters.
-    pub zone: Option<Zone>,
     /// It does without an index that is too new for the transaction's snapshot: not a plan to keep.
     pub passing: bool,
 }
@@ -70,7 +67,6 @@ pub enum Plan {
     Query(Box<query::node::QueryPlan>),
     Insert(InsertPlan),
     Change(ChangePlan),
-    External(Arc<dyn external::ExternalPlan>),
 }
 
 /// How a SELECT locks the rows that it returns.
@@ -173,11 +169,6 @@ pub(crate) struct Selected {
 }
 
 impl Plan {
-    /// Whether the query engine has a part in it.
-    fn is_external(&self) -> bool {
-        matches!(self, Plan::External(_))
-    }
-
     /// The columns of the rows that it returns, if it returns any.
     fn columns(&self) -> Option<Arc<[ColumnDesc]>> {
         let output = match self {
@@ -185,7 +176,6 @@ impl Plan {
             Plan::Query(plan) => Some(&plan.output),
             Plan::Insert(plan) => plan.returning.as_ref(),
             Plan::Change(plan) => plan.returning.as_ref(),
-            Plan::External(plan) => return Some(plan.columns().into()),
         };
         output.map(|output| Arc::clone(&output.columns))
     }
@@ -195,7 +185,7 @@ impl Planned {
     /// The verb of its command tag.
     pub fn verb(&self) -> &'static str {
         match &self.plan {
-            Plan::Select(_) | Plan::Query(_) | Plan::External(_) => "SELECT",
+            Plan::Select(_) | Plan::Query(_) => "SELECT",
             Plan::Insert(_) => "INSERT",
             Plan::Change(plan) if plan.set.is_some() => "UPDATE",
             Plan::Change(_) => "DELETE",
@@ -210,7 +200,6 @@ impl Planned {
                 Some(strength) => Some(lock_name(strength)),
                 None => plan.modifications().next().map(|_| self.verb()),
             },
-            Plan::External(_) => None,
             _ => Some(self.verb()),
         }
     }

@@ -18,7 +18,7 @@ use crate::expr::{Env, Expr};
 
 /// One key of an ORDER BY that has to be sorted by.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SortKey {
+pub struct SortKey {
     pub(crate) expr: Expr,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,

@@ -77,7 +77,7 @@ impl Planner<'_> {
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
         }
-        if self.external.is_some()
+        if self.accelerated
             && query.locking_clause.is_empty()
             && matches!(access, Access::Heap)
             && results.aggregates.is_some()

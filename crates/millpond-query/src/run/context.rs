@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use millpond_engine::session::Session;
 use millpond_engine::table::RowBuf;
+use millpond_engine::timeout::Cancellation;
 
 use super::cte::CteData;
 use super::kept::out_of_range;
@@ -26,6 +27,7 @@ use crate::convert::would_block;
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Expr, Facts, Row};
 use crate::memory::Resources;
+use crate::plan::external::Accelerator;
 use crate::plan::query::node::QueryPlan;
 use crate::system_relations::Host;
 use crate::types::FormatOptions;
@@ -40,6 +42,13 @@ const MAX_ROUNDS_UNWAITING: u32 = 8 * 1024;
 /// The time of a statement that must not wait, from when it first reads the clock.
 const MAX_TIME_UNWAITING: Duration = Duration::from_millis(5);
 
+/// A second executor, and how it learns that the statement is to end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accelerated<'w> {
+    pub(crate) engine: &'w dyn Accelerator,
+    pub(crate) cancel: &'w Cancellation,
+}
+
 /// A statement in execution.
 pub(crate) struct Work<'w> {
     /// `None` in tests of plans without tables.
@@ -48,6 +57,7 @@ pub(crate) struct Work<'w> {
     pub(crate) resources: &'w Arc<Resources>,
     /// What system relations are computed from; `None` in tests of plans without tables.
     pub(crate) host: Option<&'w dyn Host>,
+    pub(crate) accelerator: Option<Accelerated<'w>>,
     pub(crate) may_wait: bool,
     /// How many more rows may be looked at where the statement must not wait.
     pub(crate) left: Cell<usize>,

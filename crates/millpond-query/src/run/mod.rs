@@ -34,8 +34,8 @@ mod system_scan;
 mod tests;
 mod window;
 
-pub(crate) use aggregate::Accumulator;
-pub(crate) use context::{Context, Work};
+pub(crate) use aggregate::{Accumulator, average_of};
+pub(crate) use context::{Accelerated, Context, Work};
 pub(crate) use pool::Pool;
 pub(crate) use query::{Consumer, consume, run};
 pub(crate) use slots::{SlotRow, Slots};

@@ -21,7 +21,7 @@ pub struct Call {
 }
 
 /// What functions have changed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     settings: RefCell<Vec<Call>>,
     random: Cell<Option<[u64; 2]>>,

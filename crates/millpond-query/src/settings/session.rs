@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::types::{DateStyle, FormatOptions, IntervalStyle, Zone};
 
 /// One setting that the running transaction has changed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Changed {
     id: SettingId,
     /// The value before the transaction (`None`: the database's).
@@ -60,7 +60,7 @@ pub fn pages_of(kilobytes: u64) -> usize {
 }
 
 /// The settings of a session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SessionSettings {
     base: Arc<Settings>,
     /// The configuration's when `base` was taken from it.

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, SHORT, SHORT_SIGN};
+use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts, SHORT, SHORT_SIGN};
 
 /// Digits of base 10000 that fit, with room for a sum.
 const MAX_DIGITS: usize = 9;
@@ -48,6 +48,84 @@ impl NumericRef<'_> {
         }
         let weight = i32::from(header & 0x7f) - 64;
         Some(Small { coefficient, exponent: weight + 1 - count, dscale: header >> 7 & 0x3f })
+    }
+}
+
+/// Numbers as integers of a scale, as other systems hold them.
+impl NumericRef<'_> {
+    /// The number times ten to the power of `scale`, if it is shown with that many digits after the
+    /// point and fits.
+    pub fn unscaled(self, scale: u16) -> Option<i128> {
+        let Some(Small { coefficient, exponent, dscale }) = self.small() else {
+            return self.parts().unscaled(scale);
+        };
+        if dscale != scale {
+            return None;
+        }
+        let shift = i64::from(scale) + 4 * i64::from(exponent);
+        let power = 10i128.checked_pow(u32::try_from(shift.unsigned_abs()).ok()?)?;
+        if shift >= 0 {
+            return coefficient.checked_mul(power);
+        }
+        // What is cut are the zeros that fill the last digit of base 10000.
+        (coefficient % power == 0).then_some(coefficient / power)
+    }
+}
+
+impl NumericRef<'_> {
+    /// The same number, shown with `scale` digits after the point; `None` if some would be lost.
+    pub fn with_scale(self, scale: u16) -> Option<Numeric> {
+        let Parts::Finite(decimal) = self.parts() else { return Some(self.to_owned()) };
+        let digits = i32::try_from(decimal.digits.len()).ok()?;
+        let last = decimal.digits.last().map_or(0, |last| last % 10_000);
+        let zeros =
+            [1000, 100, 10].iter().position(|power| last % power == 0).map_or(0, |at| 3 - at);
+        let shown = (4 * (digits - decimal.weight - 1) - zeros as i32).max(0);
+        if last != 0 && shown > i32::from(scale) {
+            return None;
+        }
+        Numeric::from_decimal(Decimal { dscale: scale, ..decimal }).ok()
+    }
+}
+
+impl Numeric {
+    /// `value` divided by ten to the power of `scale`, shown with that many digits after the point.
+    pub fn from_unscaled(value: i128, scale: u16) -> Option<Self> {
+        let places = i32::from(scale.div_ceil(4));
+        // The last digit of base 10000 may be filled up with zeros.
+        let filled = 10u128.pow(u32::from(scale.next_multiple_of(4) - scale));
+        let mut left = value.unsigned_abs();
+        let (mut digits, mut power) = (SmallVec::<[u16; 8]>::new(), filled);
+        while left > 0 {
+            let here = BASE as u128 / power;
+            digits.insert(0, (left % here * power) as u16);
+            (left, power) = (left / here, 1);
+        }
+        let weight = digits.len() as i32 - 1 - places;
+        let negative = value < 0;
+        Numeric::from_decimal(Decimal { negative, weight, dscale: scale, digits }).ok()
+    }
+}
+
+impl Parts {
+    fn unscaled(&self, scale: u16) -> Option<i128> {
+        let Parts::Finite(decimal) = self else { return None };
+        if decimal.dscale != scale {
+            return None;
+        }
+        let mut sum = 0i128;
+        let mut shift = i64::from(scale) + 4 * i64::from(decimal.weight);
+        for digit in &decimal.digits {
+            let digit = i128::from(*digit);
+            let power = 10i128.checked_pow(u32::try_from(shift.unsigned_abs()).ok()?)?;
+            let part = match shift {
+                0.. => digit.checked_mul(power)?,
+                _ => (digit % power == 0).then_some(digit / power)?,
+            };
+            sum = sum.checked_add(part)?;
+            shift -= 4;
+        }
+        Some(if decimal.negative { -sum } else { sum })
     }
 }
 

@@ -204,3 +204,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn integers_of_a_scale_are_numbers_of_that_scale() {
+    for (text, scale, value) in [
+        ("0.00", 2, 0),
+        ("-1.5", 1, -15),
+        ("1234567.89", 2, 123_456_789),
+        (
+            "99999999999999999999999999999999999.99",
+            2,
+            9_999_999_999_999_999_999_999_999_999_999_999_999,
+        ),
+        ("9999999999999999999999999999.9999999999", 10, 10i128.pow(38) - 1),
+        ("-0.0000000001", 10, -1),
+        ("0.000000000000000000000001", 24, 1),
+        ("120000", 0, 120_000),
+    ] {
+        let number: Numeric = text.parse().unwrap();
+        assert_eq!(number.as_ref().unscaled(scale), Some(value), "{text}");
+        assert_eq!(Numeric::from_unscaled(value, scale), Some(number.clone()), "{text}");
+        assert_eq!(number.as_ref().unscaled(scale + 1), None, "{text} is of scale {scale}");
+    }
+    let shown = |text: &str, scale| {
+        let number: Numeric = text.parse().unwrap();
+        number.as_ref().with_scale(scale).map(|number| number.as_ref().to_string())
+    };
+    assert_eq!(shown("0.0000", 0).as_deref(), Some("0"));
+    assert_eq!(shown("1.2000", 1).as_deref(), Some("1.2"));
+    assert_eq!(shown("-12.5", 3).as_deref(), Some("-12.500"));
+    assert_eq!(shown("1.25", 1), None);
+    let wide: Numeric = "1e40".parse().unwrap();
+    assert_eq!(wide.as_ref().unscaled(0), None);
+    assert_eq!(Numeric::nan().as_ref().unscaled(0), None);
+}

@@ -8,7 +8,7 @@ use super::session::Block;
 use super::statement::{Item, Step};
 use super::transaction::{Pending, in_failed_transaction};
 use super::{Connection, Executed, Params};
-use crate::{DataType, Wait};
+use crate::DataType;
 use millpond_query::convert::is_would_block;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::sink::{CommandTag, RowSink};
@@ -21,27 +21,7 @@ impl Connection {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
-        self.prepared
-            .prepare(&self.session, Wait::Allowed, sql, param_types)
-            .inspect_err(|_| self.fail())
-    }
-
-    /// The same for a server's event loop: `None` where the connection must not wait and the query
-    /// engine would have to plan. Then nothing has happened; call it again where waiting is
-    /// allowed.
-    pub fn try_prepare(
-        &mut self,
-        sql: &str,
-        param_types: &[Option<DataType>],
-    ) -> Result<Option<Arc<Prepared>>> {
-        match self.prepared.prepare(&self.session, self.session.wait, sql, param_types) {
-            Ok(prepared) => Ok(Some(prepared)),
-            Err(error) if is_would_block(&error) => Ok(None),
-            Err(error) => {
-                self.fail();
-                Err(error)
-            }
-        }
+        self.prepared.prepare(&self.session, sql, param_types).inspect_err(|_| self.fail())
     }
 
     /// Binds parameters: one value for each of [`Prepared::params`], of that type or NULL.

@@ -36,7 +36,6 @@ impl InUse {
                 reads.extend(plan.tables.iter().map(|table| table.oid));
                 plan.each_index(&mut |index| reads.push(index.oid));
             }
-            Plan::External(plan) => reads.extend(plan.tables().iter().map(|table| table.oid)),
             Plan::Insert(_) | Plan::Change(_) => {}
         }
         if reads.is_empty() {

@@ -3,8 +3,7 @@
 //! # On an event loop and off it
 //!
 //! A server must not block its event loop. It sets [`Connection::set_wait`] to [`Wait::Never`] and
-//! calls [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`] (and,
-//! to prepare a statement, [`Connection::try_prepare`], whose `None` is its "would block"). What
+//! calls [`Connection::simple_query`], [`Connection::execute_portal`] or [`Connection::sync`]. What
 //! comes back:
 //!
 //! - [`Executed::Complete`] or [`Executed::Suspended`]: done. Outside of a transaction block the

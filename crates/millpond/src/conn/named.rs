@@ -36,7 +36,7 @@ impl PreparedStatements {
         });
         let types = types.collect::<Result<Vec<_>>>()?;
         let text = source.piece(*location, *length);
-        let prepared = self.prepare(session, session.wait, text, &types).map_err(|mut error| {
+        let prepared = self.prepare(session, text, &types).map_err(|mut error| {
             // The place is one of the piece.
             let before = source.position(*location) - 1;
             error.position = error.position.map(|position| before + position);

@@ -70,7 +70,6 @@ impl Portal {
         loop {
             if planned.generation != session.engine.catalog_generation()
                 || planned.passing
-                || planned.zone.is_some_and(|zone| zone != session.settings.format_options().zone)
                 || tries > 0
             {
                 *planned = plan_again(session, prepared)?;

@@ -10,8 +10,8 @@ use super::transaction::in_failed_transaction;
 use super::types::Description;
 use super::utility::explain::explain_columns;
 use super::utility::variables::show_columns;
+use crate::DataType;
 use crate::shared_plans::{Compiled, Text, prepared_key};
-use crate::{DataType, Wait};
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::parse::Statement;
@@ -92,11 +92,10 @@ pub(super) struct PreparedStatements {
 }
 
 impl PreparedStatements {
-    /// Prepares one statement, taking the time that `wait` allows.
+    /// Prepares one statement.
     pub(super) fn prepare(
         &mut self,
         session: &SqlSession,
-        wait: Wait,
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
@@ -111,7 +110,7 @@ impl PreparedStatements {
         let known = known_plan(session, sql, param_types, generation);
         let mut prepared = match known {
             Some(planned) => Prepared::of_plan(planned, sql),
-            None => self.prepare_anew(session, wait, sql, param_types)?,
+            None => self.prepare_anew(session, sql, param_types)?,
         };
         self.count = self.count.wrapping_add(1);
         let process = u64::from(session.process_id().cast_unsigned());
@@ -133,7 +132,6 @@ impl PreparedStatements {
     fn prepare_anew(
         &self,
         session: &SqlSession,
-        wait: Wait,
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
@@ -155,13 +153,12 @@ impl PreparedStatements {
             let (sql, body) = (sql.to_owned(), Body::Empty);
             return Ok(Prepared { description, sql, number: 0, body });
         };
-        self.prepare_statement(session, wait, statement, sql, param_types)
+        self.prepare_statement(session, statement, sql, param_types)
     }
 
     fn prepare_statement(
         &self,
         session: &SqlSession,
-        wait: Wait,
         statement: Statement,
         sql: &str,
         param_types: &[Option<DataType>],
@@ -172,7 +169,7 @@ impl PreparedStatements {
         | Statement::Delete(_) = &statement
         {
             let types = ParamTypes::Declared(param_types.to_vec());
-            let planned = Arc::new(session.plan_within(wait, &statement, sql, types)?);
+            let planned = Arc::new(session.plan(&statement, sql, types)?);
             share_plan(session, sql, param_types, &planned);
             return Ok(Prepared::of_plan(planned, sql));
         }

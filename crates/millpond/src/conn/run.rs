@@ -1,7 +1,7 @@
 //! Planning statements, and running plans in the session's transaction.
 
 use super::session::SqlSession;
-use crate::{Value, Wait};
+use crate::Value;
 use millpond_query::convert::STALE;
 use millpond_query::error::{Result, SqlError};
 use millpond_query::expr::bind::ParamTypes;
@@ -22,25 +22,12 @@ impl SqlSession {
         sql: &str,
         params: ParamTypes<'_>,
     ) -> Result<Planned> {
-        self.plan_within(self.wait, statement, sql, params)
-    }
-
-    /// The same, taking the time that `wait` allows.
-    pub(super) fn plan_within(
-        &self,
-        wait: Wait,
-        statement: &Statement,
-        sql: &str,
-        params: ParamTypes<'_>,
-    ) -> Result<Planned> {
-        let indexes = UsableIndexes::new(&self.engine);
-        self.plan_with(wait, &indexes, statement, sql, params)
+        self.plan_with(&UsableIndexes::new(&self.engine), statement, sql, params)
     }
 
     /// The same, telling `indexes` which indexes it has passed over.
     pub(super) fn plan_with(
         &self,
-        wait: Wait,
         indexes: &UsableIndexes<'_>,
         statement: &Statement,
         sql: &str,
@@ -50,9 +37,7 @@ impl SqlSession {
         let planner = Planner {
             catalog: &catalog,
             source: Source::new(sql),
-            external: self.database.query_engine(),
-            zone: self.settings.format_options().zone,
-            wait,
+            accelerated: self.database.accelerator().is_some(),
             indexes,
         };
         planner.plan(statement, params)

@@ -164,6 +164,7 @@ impl SqlSession {
             wait: self.wait,
             resources: &self.resources,
             cancel: self.activity.cancel().session(),
+            accelerator: database.accelerator(),
             info: &info,
         })
     }

@@ -7,15 +7,15 @@ use millpond_sync::prefetch::prefetch;
 
 use super::session::SqlSession;
 use super::types::Params;
+use crate::Value;
 use crate::shared_plans::{Compiled, Text};
-use crate::{Value, Wait};
 use millpond_query::error::Result;
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::expr::types::NUMERIC;
 use millpond_query::lex::cache::Cache;
 use millpond_query::lex::{self, LiteralKind, Literals};
 use millpond_query::parse;
-use millpond_query::plan::{Plan, UsableIndexes};
+use millpond_query::plan::UsableIndexes;
 use millpond_types::format::{FormatOptions, text};
 
 /// Plans kept behind the lexer, for one connection.
@@ -110,12 +110,9 @@ impl Texts {
             };
         }
         let params = ParamTypes::Lifted(&self.literals);
-        // Not a query engine's plan, which would not know the literals.
-        match session.plan_with(Wait::Never, indexes, &statement, sql, params) {
-            Ok(planned) if !matches!(planned.plan, Plan::External(_)) => {
-                Compiled::Plan(Arc::new(planned))
-            }
-            _ => Compiled::Nothing,
+        match session.plan_with(indexes, &statement, sql, params) {
+            Ok(planned) => Compiled::Plan(Arc::new(planned)),
+            Err(_) => Compiled::Nothing,
         }
     }
 

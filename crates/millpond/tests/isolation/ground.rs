@@ -89,10 +89,7 @@ pub fn simple(connection: &mut Connection, sql: &str, keep: &mut Keep) -> Result
 
 fn prepared(connection: &mut Connection, sql: &str, keep: &mut Keep) -> Result<()> {
     connection.set_wait(Wait::Never);
-    let prepared = match connection.try_prepare(sql, &[])? {
-        Some(prepared) => prepared,
-        None => connection.prepare(sql, &[])?,
-    };
+    let prepared = connection.prepare(sql, &[])?;
     keep.described(prepared.columns().map(|columns| &**columns));
     let mut portal = connection.bind(&prepared, Params::new())?;
     finish(connection, &mut portal, keep)

@@ -177,7 +177,7 @@ fn the_query_engine_s_clock_has_a_time_zone_in_every_zone() {
                  from pg_class a join pg_class b on a.oid = b.oid limit 1";
     let prepared = c.prepare(clock, &[]).unwrap();
     let types: Vec<_> = prepared.columns().unwrap().iter().map(|column| column.ty).collect();
-    assert_eq!(types, [millpond::DataType::Timestamptz(_); 2]);
+    assert_eq!(types, [millpond::DataType::Timestamptz(None); 2]);
     for zone in ["UTC", "Europe/Berlin", "<+01>-01"] {
         run(&mut c, &format!("set timezone = '{zone}'"));
         let mut portal = c.bind(&prepared, Params::new()).unwrap();

@@ -8,20 +8,20 @@ use crate::plan::SortKey;
 
 /// A call of an aggregate function.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AggregateCall {
-    pub(crate) function: AggregateFunction,
-    pub(crate) args: Vec<Expr>,
-    pub(crate) distinct: bool,
+pub struct AggregateCall {
+    pub function: AggregateFunction,
+    pub args: Vec<Expr>,
+    pub distinct: bool,
     /// The order in which rows are taken in.
     pub(crate) order_by: Vec<SortKey>,
-    pub(crate) filter: Option<Expr>,
+    pub filter: Option<Expr>,
     /// The type of its result.
-    pub(crate) ty: DataType,
+    pub ty: DataType,
 }
 
 /// What an aggregate computes. The types of its arguments are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AggregateFunction {
+pub enum AggregateFunction {
     /// `count(*)`
     CountRows,
     Count,
@@ -57,7 +57,7 @@ pub(crate) enum AggregateFunction {
 
 /// What is asked of a row that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hypothetical {
+pub enum Hypothetical {
     Rank,
     DenseRank,
     PercentRank,
@@ -66,14 +66,14 @@ pub(crate) enum Hypothetical {
 
 /// The two types of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JsonKind {
+pub enum JsonKind {
     Json,
     Jsonb,
 }
 
 /// An aggregate over pairs of numbers `(y, x)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Regression {
+pub enum Regression {
     Corr,
     CovarPop,
     CovarSamp,
@@ -99,7 +99,7 @@ impl AggregateCall {
 
 /// Window functions that share partitions, order and frame.
 #[derive(Debug, Clone)]
-pub(crate) struct Window {
+pub struct Window {
     /// Its result: a column for each call.
     pub(crate) slot: Slot,
     pub(crate) partition_by: Vec<Expr>,

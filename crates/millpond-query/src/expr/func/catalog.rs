@@ -174,18 +174,6 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::uuid::PROCS,
 ];
 
-/// The families of which the query engine has no function, or one that means something else.
-pub(super) static ONLY_HERE: &[&[Proc]] = &[
-    super::json::BUILD,
-    super::json::CHANGE,
-    super::json::CONTAIN,
-    super::json::PATH,
-    super::json::STRIP,
-    super::json::UPDATE,
-    super::pattern::MATCHES,
-    super::template::PROCS,
-];
-
 /// Whether functions of this name return rows.
 pub(crate) fn returns_rows(name: &str) -> bool {
     named(name).iter().any(|proc| proc.returns_rows())

@@ -38,7 +38,7 @@ pub(super) mod variadic;
 
 use super::{Env, Expr, Val};
 use crate::error::{Result, SqlError, SqlState};
-use crate::{Datum, Value};
+use crate::{DataType, Datum, Value};
 use catalog::{Param, Proc, Volatility};
 use row_list::RowList;
 
@@ -127,7 +127,7 @@ impl Func {
     }
 
     /// PostgreSQL's name.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.0.name
     }
 
@@ -183,10 +183,12 @@ impl Func {
         matches!(self.0.body, Body::Lock(_) | Body::Sleep(_))
     }
 
-    /// Whether the query engine has no function of this name and meaning.
-    pub(crate) fn is_only_here(self) -> bool {
-        let of = |family: &[Proc]| family.iter().any(|proc| std::ptr::eq(proc, self.0));
-        catalog::ONLY_HERE.iter().any(|family| of(family))
+    /// The type of its result, if that does not depend on its arguments.
+    pub fn result_type(self) -> Option<DataType> {
+        match self.0.result {
+            Param::Type(ty) => Some(ty),
+            _ => None,
+        }
     }
 
     /// Whether it takes or gives back an advisory lock.

@@ -21,13 +21,13 @@ use crate::expr::Expr;
 
 pub(crate) use choice::{Choice, choose};
 pub(super) use sargable::fixed_columns;
-pub(crate) use sargable::{all_of, conjuncts};
+pub use sargable::{all_of, conjuncts};
 
 /// A value for a key column: an expression that is the same for all rows of the table, and the
 /// column's type.
 #[derive(Debug, Clone)]
 pub struct KeyPart {
-    pub(crate) expr: Expr,
+    pub expr: Expr,
     pub(crate) ty: DataType,
 }
 
@@ -58,21 +58,21 @@ impl Access {
 /// A part of an index: the keys within any of some bounds, each key once and in the index's order.
 #[derive(Debug)]
 pub struct IndexRange {
-    pub(crate) index: Arc<IndexDef>,
+    pub index: Arc<IndexDef>,
     /// One, or more for an OR.
-    pub(crate) any_of: Vec<KeyBounds>,
+    pub any_of: Vec<KeyBounds>,
     pub(crate) direction: Direction,
 }
 
 /// Bounds of keys: equal leading columns, then a list or a range.
 #[derive(Debug, Default)]
 pub struct KeyBounds {
-    pub(crate) equal: Vec<KeyPart>,
+    pub equal: Vec<KeyPart>,
     /// Values of the next column, if it is one of a list.
-    pub(crate) list: Option<KeyList>,
+    pub list: Option<KeyList>,
     /// Bounds of the next column; the flag says inclusive.
-    pub(crate) from: Option<(KeyPart, bool)>,
-    pub(crate) to: Option<(KeyPart, bool)>,
+    pub from: Option<(KeyPart, bool)>,
+    pub to: Option<(KeyPart, bool)>,
 }
 
 /// Values of a key column.

@@ -20,7 +20,7 @@ pub(super) enum Op<'e> {
 }
 
 /// The conditions that must all hold for a condition to hold.
-pub(crate) fn conjuncts(condition: Option<&Expr>) -> &[Expr] {
+pub fn conjuncts(condition: Option<&Expr>) -> &[Expr] {
     match condition {
         None => &[],
         Some(Expr::And(list)) => list,
@@ -45,7 +45,7 @@ pub(super) fn disjuncts(condition: &Expr) -> Vec<&Expr> {
 }
 
 /// The condition that holds when all of these do; `None` for none.
-pub(crate) fn all_of(mut conjuncts: Vec<Expr>) -> Option<Expr> {
+pub fn all_of(mut conjuncts: Vec<Expr>) -> Option<Expr> {
     match conjuncts.len() {
         0 | 1 => conjuncts.pop(),
         _ => Some(Expr::And(conjuncts)),

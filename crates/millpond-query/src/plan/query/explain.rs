@@ -1,7 +1,8 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
 use super::node::{
-    Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, Strategy, SubPlan,
+    Accelerated, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, Strategy,
+    SubPlan,
 };
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
@@ -216,7 +217,12 @@ impl Explain<'_> {
                 let keys = self.list(keys);
                 self.note(place, format!("Group Key: {keys}"));
             }
-            Node::Aggregate(aggregate) => self.group_keys(aggregate, place),
+            Node::Aggregate(aggregate) => {
+                self.group_keys(aggregate, place);
+                if aggregate.accelerated == Accelerated::Worthwhile {
+                    self.note(place, "Accelerated: true".to_owned());
+                }
+            }
             Node::Result { filter } => self.condition("One-Time Filter", filter.as_ref(), place),
             _ => {}
         }

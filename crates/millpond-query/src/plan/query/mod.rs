@@ -7,13 +7,13 @@
 //!
 //! Planning is bounded: each choice is made once, without search; what it copies is counted.
 
+mod accelerate;
 mod body;
 mod build;
 mod conditions;
 mod cte;
 mod decorrelate;
 mod depth;
-mod engine;
 mod equalities;
 mod estimate;
 pub(super) mod explain;
@@ -24,7 +24,7 @@ mod kept_columns;
 mod method;
 mod modification;
 pub(crate) mod node;
-mod node_walk;
+pub(crate) mod node_walk;
 mod order;
 mod problem;
 mod push_down;
@@ -104,31 +104,18 @@ struct Level {
     subplan_depth: usize,
 }
 
-/// A plan and what the planner knows of its work.
-pub(super) struct PlannedQuery {
-    pub(super) plan: QueryPlan,
-    /// Rows that are read without a key: a guess.
-    read_through: f64,
-    /// What it costs: a guess.
-    cost: f64,
-    /// Rows of the largest table.
-    largest_table: i64,
-    /// The query engine would answer something of it otherwise.
-    only_here: bool,
-}
-
 impl Planner<'_> {
     /// Plans an analyzed query of a statement with that many parameters.
-    pub(super) fn plan_analyzed(&self, analyzed: Analyzed, params: usize) -> Result<PlannedQuery> {
+    pub(super) fn plan_analyzed(&self, analyzed: Analyzed, params: usize) -> Result<QueryPlan> {
         let Analyzed { mut query, mut slots } = analyzed;
         decorrelate::decorrelate(&mut query, &mut slots)?;
         let mut planning = self.planning(&query, slots, params);
         let mut plan = planning.plan(&query, true)?;
         planning.complete(&mut plan)?;
-        let only_here = engine::has_peculiar_join(&query);
-        let largest_table = planning.largest_table;
-        let (read_through, cost) = (planning.read_through, planning.cost);
-        Ok(PlannedQuery { plan, read_through, cost, largest_table, only_here })
+        if self.accelerated {
+            accelerate::mark(&mut plan, planning.is_much());
+        }
+        Ok(plan)
     }
 }
 

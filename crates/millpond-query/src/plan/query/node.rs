@@ -37,7 +37,7 @@ pub struct QueryPlan {
 
 /// What a slot holds.
 #[derive(Debug, Clone)]
-pub(crate) enum SlotKind {
+pub enum SlotKind {
     /// Rows of a table, as they are stored.
     Stored(Arc<TableDef>),
     /// Computed rows of that many columns.
@@ -149,7 +149,7 @@ impl QueryPlan {
 
 /// A step of a plan.
 #[derive(Debug)]
-pub(crate) enum Node {
+pub enum Node {
     /// One row without columns, if the condition holds.
     Result {
         filter: Option<Expr>,
@@ -239,48 +239,48 @@ pub(crate) enum Node {
 
 /// How many rows are wanted of a sort: LIMIT plus OFFSET.
 #[derive(Debug, Clone)]
-pub(crate) struct Bound {
+pub struct Bound {
     pub(crate) limit: Expr,
     pub(crate) offset: Option<Expr>,
 }
 
 /// Rows of a table by an access path.
 #[derive(Debug)]
-pub(crate) struct Scan {
-    pub(crate) slot: Slot,
-    pub(crate) table: Arc<TableDef>,
+pub struct Scan {
+    pub slot: Slot,
+    pub table: Arc<TableDef>,
     pub(crate) alias: String,
     /// Keys may use columns of slots that outer nodes have filled.
-    pub(crate) access: Access,
-    pub(crate) filter: Option<Expr>,
+    pub access: Access,
+    pub filter: Option<Expr>,
 }
 
 /// For each row of the outer side the inner side is run again, which may use the outer row.
 #[derive(Debug)]
-pub(crate) struct NestedLoop {
+pub struct NestedLoop {
     /// Not Right nor Full.
-    pub(crate) kind: JoinKind,
-    pub(crate) outer: Node,
-    pub(crate) inner: Node,
+    pub kind: JoinKind,
+    pub outer: Node,
+    pub inner: Node,
     /// What else must hold for rows to match.
-    pub(crate) on: Option<Expr>,
+    pub on: Option<Expr>,
 }
 
 /// The rows of the inner side are hashed by their keys. All kinds of joins.
 #[derive(Debug)]
-pub(crate) struct HashJoin {
-    pub(crate) kind: JoinKind,
-    pub(crate) outer: Node,
-    pub(crate) inner: Node,
+pub struct HashJoin {
+    pub kind: JoinKind,
+    pub outer: Node,
+    pub inner: Node,
     /// Pairs of expressions that must be equal: of an outer row, of an inner row.
-    pub(crate) keys: Vec<(Expr, Expr)>,
+    pub keys: Vec<(Expr, Expr)>,
     /// What else must hold for rows to match.
-    pub(crate) on: Option<Expr>,
+    pub on: Option<Expr>,
 }
 
 /// LIMIT and OFFSET.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub struct Limit {
     pub(crate) input: Node,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
@@ -291,15 +291,26 @@ pub(crate) struct Limit {
 /// Groups of rows and aggregates over them: see `Grouping` of the query tree.
 #[derive(Debug)]
 pub struct Aggregate {
-    pub(crate) input: Node,
-    pub(crate) slot: Slot,
-    pub(crate) keys: Vec<Expr>,
+    pub input: Node,
+    pub slot: Slot,
+    pub keys: Vec<Expr>,
     pub(crate) sets: Option<Vec<Vec<usize>>>,
-    pub(crate) calls: Vec<AggregateCall>,
+    pub calls: Vec<AggregateCall>,
     /// For each call the first one that takes the same values in: see [`Aggregate::state_of`].
     pub(crate) states: Vec<usize>,
-    pub(crate) grouping: Vec<Vec<usize>>,
+    pub grouping: Vec<Vec<usize>>,
     pub(crate) strategy: Strategy,
+    /// Whether a second executor may run it, if there is one.
+    pub(crate) accelerated: Accelerated,
+}
+
+/// Whether a second executor may run something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accelerated {
+    No,
+    /// It would take longer.
+    Possible,
+    Worthwhile,
 }
 
 impl Aggregate {

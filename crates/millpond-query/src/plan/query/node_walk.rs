@@ -3,7 +3,7 @@
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::table::LockStrength;
 
-use super::node::{CteKind, Node, QueryPlan};
+use super::node::{CteKind, Node, QueryPlan, Scan};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::{Bound, Slot, WindowCall};
 use crate::error::Result;
@@ -34,6 +34,14 @@ pub(super) fn produced(node: &Node, slots: &mut SlotSet) {
     }
 }
 
+/// Calls `visit` for all scans of tables.
+pub(crate) fn each_scan<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Scan)) {
+    if let Node::Scan(scan) = node {
+        visit(scan);
+    }
+    inputs(node).into_iter().for_each(|input| each_scan(input, visit));
+}
+
 /// The nodes below a node.
 pub(super) fn inputs(node: &Node) -> Vec<&Node> {
     match node {
@@ -59,7 +67,7 @@ pub(super) fn inputs(node: &Node) -> Vec<&Node> {
     }
 }
 
-fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
+pub(super) fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
     match node {
         Node::Result { .. }
         | Node::Scan(_)

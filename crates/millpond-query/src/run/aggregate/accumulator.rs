@@ -276,6 +276,14 @@ impl Sum {
     }
 }
 
+/// The average of that many values with this sum, in type `ty`.
+pub(crate) fn average_of(sum: &Datum<'_>, count: i64, ty: DataType) -> Result<Value> {
+    let mut total = Sum::default();
+    total.add(F::Avg, *sum)?;
+    total.count = count;
+    total.average(ty)
+}
+
 /// An interval of its bytes.
 pub(super) fn interval(bytes: &[u8]) -> Result<Interval> {
     Interval::from_bytes(bytes).ok_or_else(|| SqlError::internal("a damaged interval"))

@@ -1,5 +1,6 @@
 //! Aggregate: groups of rows, and what aggregate functions make of each.
 
+mod accelerated;
 mod accumulator;
 mod array;
 mod call;
@@ -8,7 +9,7 @@ mod hypothetical;
 mod moments;
 mod ordered_set;
 
-pub(crate) use accumulator::Accumulator;
+pub(crate) use accumulator::{Accumulator, average_of};
 
 use smallvec::SmallVec;
 
@@ -21,8 +22,8 @@ use crate::Value;
 use crate::analyze::tree::{AggregateCall, Slot};
 use crate::error::Result;
 use crate::expr::{Expr, Val};
-use crate::memory::Held;
 use crate::memory::row_bytes::damaged;
+use crate::memory::{Held, Rows};
 use crate::plan::query::node::{Aggregate, Strategy};
 
 pub(super) struct AggregateState {
@@ -36,12 +37,16 @@ pub(super) struct AggregateState {
     overflow: Overflow,
     /// A row that is kept.
     row: Vec<u8>,
+    /// The second executor does not answer it.
+    is_declined: bool,
 }
 
 enum Phase {
     Reading,
     /// All groups of a pass are there. The number is the next one's.
     Giving(Box<Groups>, usize),
+    /// Groups that a second executor has made.
+    Kept(Box<Rows>),
     End,
 }
 
@@ -153,6 +158,7 @@ impl AggregateState {
             input_slots: parts::output(&aggregate.input),
             overflow: Overflow::new("Aggregate"),
             row: Vec::new(),
+            is_declined: !accelerated::is_wanted(aggregate, cx),
         })
     }
 
@@ -178,7 +184,12 @@ impl AggregateState {
                     }
                     self.hash_overflow(aggregate, cx)?;
                 }
+                Phase::Kept(rows) => return accelerated::give(rows, aggregate, cx),
                 Phase::End => return Ok(false),
+                Phase::Reading if !self.is_declined => match accelerated::rows(aggregate, cx)? {
+                    Some(rows) => self.phase = Phase::Kept(Box::new(rows)),
+                    None => self.is_declined = true,
+                },
                 Phase::Reading => match (aggregate.strategy, &aggregate.sets) {
                     (Strategy::Plain, None) => return self.all(aggregate, cx),
                     (Strategy::Sorted, None) => return self.next_sorted(aggregate, cx),

@@ -144,6 +144,7 @@ fn with_resources<T>(
         facts: &facts,
         resources,
         host: None,
+        accelerator: None,
         may_wait,
         left: Cell::new(crate::exec::MAX_ROWS_UNWAITING),
         param_count: 0,

@@ -24,7 +24,7 @@ pub(super) struct Edge<'e> {
 }
 
 /// What a value plus (or minus) an offset is, where that is computed once.
-enum Limit {
+pub enum Limit {
     /// A time stamp or a time of a day, in microseconds.
     Usecs(i64),
     /// A value of the column's type.

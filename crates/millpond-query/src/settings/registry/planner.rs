@@ -7,6 +7,13 @@ use crate::settings::definition::Unit::{None as No, Pages};
 use crate::settings::definition::{Definition, def, unused};
 
 pub(super) const SETTINGS: &[Definition] = &[
+    def(
+        "accelerator",
+        Enum(&[("auto", "auto"), ("off", "off"), ("force", "force")]),
+        User,
+        "auto",
+        "Whether a second executor aggregates: where it pays, never, or wherever it can (to test it).",
+    ),
     unused("enable_bitmapscan", Bool, User, "on"),
     unused("enable_hashagg", Bool, User, "on"),
     unused("enable_hashjoin", Bool, User, "on"),

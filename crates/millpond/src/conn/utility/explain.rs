@@ -6,11 +6,9 @@ use crate::conn::session::SqlSession;
 use crate::conn::types::Collect;
 use crate::{DataType, Datum};
 use millpond_query::error::{Result, SqlError};
-use millpond_query::exec::Exec;
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::parse::Statement;
-use millpond_query::plan::external::ExternalPlan;
-use millpond_query::plan::{Plan, Planned, explain as shape};
+use millpond_query::plan::{Planned, explain as shape};
 use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 
 /// The columns that EXPLAIN returns.
@@ -52,10 +50,6 @@ pub(super) fn explain(
 
 fn lines_of(session: &mut SqlSession, planned: &Planned, analyze: bool) -> Result<Vec<String>> {
     let mut lines = shape::lines(planned);
-    if let Plan::External(plan) = &planned.plan {
-        session.need_wait()?;
-        lines = external(session, plan.as_ref())?;
-    }
     if analyze {
         session.need_wait()?;
         let mut rows = Collect::default();
@@ -68,12 +62,4 @@ fn lines_of(session: &mut SqlSession, planned: &Planned, analyze: bool) -> Resul
         lines.push(format!("Execution Time: {millis:.3} ms"));
     }
     Ok(lines)
-}
-
-fn external(session: &mut SqlSession, plan: &dyn ExternalPlan) -> Result<Vec<String>> {
-    session.engine.start_statement()?;
-    let explain = |exec: &mut Exec<'_>| plan.explain(exec.scanner(plan)?);
-    let lines = session.with_exec(explain);
-    session.engine.end_statement();
-    lines
 }

@@ -40,7 +40,6 @@ pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
         params: Arc::new([]),
         columns: Some(described.into()),
         generation: 0,
-        zone: None,
         passing: false,
     }
 }

@@ -1,7 +1,5 @@
-//! A table for DataFusion: its columns, and its rows in parts that are scanned side by side.
-//!
-//! A plan is kept and run many times, so nothing here holds a snapshot. The rows come from the
-//! [`TableScanner`] of the statement that runs, found in the session's extensions ([`Run`]).
+//! A scan of a plan as a table of DataFusion: its columns, and its rows in parts that are scanned
+//! side by side. Rows that the scan's conditions refuse are not decoded any further.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,24 +11,19 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaR
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr as Filter, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use millpond_engine::catalog::TableDef;
+use millpond_query::expr::{Expr, Row};
+use millpond_query::plan::external::{LocalSurroundings, Surroundings};
+use millpond_query::query::{RowSource, TableScanner};
+use millpond_query::{Result, SqlError, SqlState};
 
 use super::batch::ColumnBuilder;
 use super::errors::external;
-use super::filter::RowFilter;
-use super::types::{arrow_type, in_zone, table_field};
-use millpond_query::error::{Result, SqlError};
-use millpond_query::query::{RowSource, TableScanner};
-
-/// What the statement that runs gives to its plan.
-pub struct Run {
-    /// The tables under its snapshot.
-    pub scanner: Arc<dyn TableScanner>,
-}
+use super::types::arrow_type;
 
 /// Rows at which a batch is handed on.
 const BATCH_ROWS: usize = 8192;
@@ -40,30 +33,40 @@ const BATCH_PAGES: usize = 256;
 /// A smaller table is scanned in one part: waking a second thread costs more.
 const PARALLEL_BYTES: u64 = 2 << 20;
 
-/// A table, as plans know it.
+/// What a scan reads.
+#[derive(Clone)]
+pub struct Source {
+    pub def: Arc<TableDef>,
+    pub scanner: Arc<dyn TableScanner>,
+    /// What a row must meet. Its columns are those of the table.
+    pub conditions: Arc<[Expr]>,
+    pub surroundings: Arc<Surroundings>,
+}
+
+/// A scan, as plans know it.
 pub struct Table {
-    def: Arc<TableDef>,
+    source: Source,
     schema: SchemaRef,
 }
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Table({})", self.def.name)
+        write!(f, "Table({})", self.source.def.name)
     }
 }
 
 impl Table {
-    /// The table's columns, for a session in that time zone.
-    pub fn new(def: Arc<TableDef>, zone: &str) -> Self {
-        let columns = def.columns.iter().enumerate();
+    /// The table's columns are called by `name_of` their places. One of a type that is not computed
+    /// here is there, too, and must not be used.
+    pub fn new(source: Source, name_of: impl Fn(usize) -> String) -> Self {
+        let columns = source.def.columns.iter().enumerate();
         let fields: Vec<Field> = columns
-            .map(|(index, column)| {
-                let arrow = in_zone(arrow_type(column.ty), zone);
-                let place = (def.oid, index as i16 + 1);
-                table_field(&column.name, arrow, column.ty, !column.not_null, place)
+            .map(|(place, column)| {
+                let arrow = arrow_type(column.ty).unwrap_or(ArrowType::Null);
+                Field::new(name_of(place), arrow, true)
             })
             .collect();
-        Self { def, schema: Arc::new(Schema::new(fields)) }
+        Self { source, schema: Arc::new(Schema::new(fields)) }
     }
 }
 
@@ -77,43 +80,26 @@ impl TableProvider for Table {
         TableType::Base
     }
 
-    /// Comparisons of a column with a constant are decided before a row is decoded further.
-    /// DataFusion repeats them, so a scan may let through what it can't decide.
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> DfResult<Vec<TableProviderFilterPushDown>> {
-        let decide = |filter: &&Expr| match RowFilter::new(&self.def, filter) {
-            Some(_) => TableProviderFilterPushDown::Inexact,
-            None => TableProviderFilterPushDown::Unsupported,
-        };
-        Ok(filters.iter().map(decide).collect())
-    }
-
     async fn scan(
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+        _: &[Filter],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let columns = projection.unwrap_or(&all).clone();
         let schema = Arc::new(self.schema.project(&columns)?);
-        let run = session.config().get_extension::<Run>();
-        let bytes = run.map_or(0, |run| run.scanner.relation_bytes(self.def.oid));
+        let bytes = self.source.scanner.table_bytes(&self.source.def);
         let parts = match limit {
             None if bytes >= PARALLEL_BYTES => session.config().target_partitions().max(1),
             _ => 1,
         };
-        let filters: Arc<[RowFilter]> =
-            filters.iter().filter_map(|filter| RowFilter::new(&self.def, filter)).collect();
         let part = |part| {
             Arc::new(Part {
-                def: Arc::clone(&self.def),
+                source: self.source.clone(),
                 schema: Arc::clone(&schema),
                 columns: columns.clone(),
-                filters: Arc::clone(&filters),
                 part,
                 parts,
             }) as Arc<dyn PartitionStream>
@@ -125,26 +111,17 @@ impl TableProvider for Table {
 
 /// One part of a scan.
 struct Part {
-    def: Arc<TableDef>,
+    source: Source,
     schema: SchemaRef,
     /// The table's columns that are wanted, in order.
     columns: Vec<usize>,
-    filters: Arc<[RowFilter]>,
     part: usize,
     parts: usize,
 }
 
-impl Part {
-    /// The type of one of the table's columns that are wanted.
-    fn arrow_of(&self, column: usize) -> ArrowType {
-        let at = self.columns.iter().position(|wanted| *wanted == column);
-        at.map_or(ArrowType::Null, |at| self.schema.field(at).data_type().clone())
-    }
-}
-
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} part {} of {}", self.def.name, self.part + 1, self.parts)
+        write!(f, "{} part {} of {}", self.source.def.name, self.part + 1, self.parts)
     }
 }
 
@@ -153,21 +130,14 @@ impl PartitionStream for Part {
         &self.schema
     }
 
-    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let run = context.session_config().get_extension::<Run>();
-        let opened = match run {
-            Some(run) => run
-                .scanner
-                .scan(&self.def, self.part, self.parts)
-                .map(|rows| (rows, Arc::clone(&run.scanner))),
-            None => Err(SqlError::internal("a plan ran without its statement")),
-        };
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = Arc::clone(&self.schema);
+        let opened = self.source.scanner.scan(&self.source.def, self.part, self.parts);
         let stream: std::pin::Pin<Box<dyn futures::Stream<Item = DfResult<RecordBatch>> + Send>> =
             match opened {
                 Err(error) => Box::pin(futures::stream::iter([Err(external(error))])),
-                Ok((rows, scanner)) => {
-                    let mut reader = Reader::new(self, rows, scanner);
+                Ok(rows) => {
+                    let mut reader = Reader::new(self, rows);
                     Box::pin(futures::stream::poll_fn(move |_| {
                         std::task::Poll::Ready(reader.next_batch().map_err(external).transpose())
                     }))
@@ -179,45 +149,51 @@ impl PartitionStream for Part {
 
 /// Turns the rows of a part into batches.
 struct Reader {
-    def: Arc<TableDef>,
+    source: Source,
+    surroundings: LocalSurroundings,
     schema: SchemaRef,
     rows: Option<Box<dyn RowSource>>,
-    scanner: Arc<dyn TableScanner>,
     wanted: Vec<(usize, ColumnBuilder)>,
-    filters: Arc<[RowFilter]>,
 }
 
 impl Reader {
-    fn new(part: &Part, rows: Box<dyn RowSource>, scanner: Arc<dyn TableScanner>) -> Self {
-        let columns = part.columns.iter();
+    fn new(part: &Part, rows: Box<dyn RowSource>) -> Self {
+        let columns = part.columns.iter().zip(part.schema.fields());
         let wanted = columns
-            .map(|&column| (column, ColumnBuilder::new(&part.arrow_of(column), BATCH_ROWS)))
+            .map(|(&column, field)| (column, ColumnBuilder::new(field.data_type(), BATCH_ROWS)))
             .collect();
         Self {
-            def: Arc::clone(&part.def),
+            source: part.source.clone(),
+            surroundings: part.source.surroundings.local(),
             schema: Arc::clone(&part.schema),
             rows: Some(rows),
-            scanner,
             wanted,
-            filters: Arc::clone(&part.filters),
         }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if self.wanted.is_empty() && self.filters.is_empty() {
+        if self.wanted.is_empty() && self.source.conditions.is_empty() {
             return self.next_count();
         }
         let Some(rows) = &mut self.rows else { return Ok(None) };
-        let Self { def, wanted, filters, .. } = self;
+        let Self { source, surroundings, wanted, .. } = self;
+        let layout = &source.def.layout;
         let count = Cell::new(0);
         let mut each = |tuple: &[u8]| -> Result<()> {
-            for filter in filters.iter() {
-                if !filter.passes(&def.layout, tuple)? {
-                    return Ok(());
+            let passes = surroundings.with(|env| {
+                let env = env.with_row(Row::Stored(layout, tuple));
+                for condition in source.conditions.iter() {
+                    if !condition.holds(&env)? {
+                        return Ok::<_, SqlError>(false);
+                    }
                 }
+                Ok(true)
+            })?;
+            if !passes {
+                return Ok(());
             }
             for (column, builder) in wanted.iter_mut() {
-                builder.push(def.layout.column(tuple, *column).map_err(damaged)?)?;
+                builder.push(layout.column(tuple, *column).map_err(damaged)?)?;
             }
             count.set(count.get() + 1);
             Ok(())
@@ -232,7 +208,7 @@ impl Reader {
         if !more {
             self.rows = None;
         }
-        self.scanner.check_cancelled()?;
+        self.source.scanner.check_cancelled()?;
         // An empty batch in the middle is fine: it lets other work in between.
         if count.get() == 0 && !more { Ok(None) } else { self.finish(count.get()).map(Some) }
     }
@@ -258,7 +234,7 @@ impl Reader {
         if !more {
             self.rows = None;
         }
-        self.scanner.check_cancelled()?;
+        self.source.scanner.check_cancelled()?;
         if count == 0 && !more { Ok(None) } else { self.finish(count).map(Some) }
     }
 
@@ -266,10 +242,10 @@ impl Reader {
         let arrays: Vec<_> = self.wanted.iter_mut().map(|(_, builder)| builder.finish()).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
-            .map_err(super::errors::from_arrow)
+            .map_err(|error| SqlError::internal(error.to_string()))
     }
 }
 
-pub(super) fn damaged(error: millpond_types::tuple::DamagedTuple) -> SqlError {
-    SqlError::new(millpond_query::SqlState::DATA_CORRUPTED, error.to_string())
+fn damaged(error: millpond_types::tuple::DamagedTuple) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, error.to_string())
 }

@@ -1,0 +1,156 @@
+//! Which aggregations a second executor may run, where there is one.
+
+use super::Planning;
+use super::node::{Accelerated, Aggregate, CteKind, Node, QueryPlan, Strategy};
+use super::node_walk::{each_own, inputs, inputs_mut};
+use crate::DataType;
+use crate::analyze::tree::{AggregateCall, AggregateFunction};
+use crate::expr::{Arith, Expr};
+use crate::plan::select::LARGE_TABLE_ROWS;
+use crate::system_relations::is_system;
+
+/// As much work as to look up some 20,000 rows by key, one by one.
+const MUCH_WORK: f64 = 130_000.0;
+
+/// More nodes are not for it: its own planning can't be interrupted.
+const MOST_NODES: usize = 64;
+
+impl Planning<'_> {
+    /// Whether the work is worth the milliseconds that each run of the second executor begins with.
+    pub(super) fn is_much(&self) -> bool {
+        let is_much = self.read_through >= LARGE_TABLE_ROWS as f64 || self.cost >= MUCH_WORK;
+        self.largest_table >= LARGE_TABLE_ROWS && is_much
+    }
+}
+
+/// Marks the aggregations of tables and joins that compute only what the second executor has. Those
+/// of subqueries that run for each row are not among them. `is_much` says whether it pays.
+pub(super) fn mark(plan: &mut QueryPlan, is_much: bool) {
+    let how = if is_much { Accelerated::Worthwhile } else { Accelerated::Possible };
+    mark_plan(plan, how);
+}
+
+fn mark_plan(plan: &mut QueryPlan, how: Accelerated) {
+    mark_below(&mut plan.root, how);
+    for cte in &mut plan.ctes {
+        if let CteKind::Plain(node, _) = &mut cte.kind {
+            mark_below(node, how);
+        }
+    }
+    for subplan in plan.subplans.iter_mut().filter(|subplan| subplan.once) {
+        mark_plan(&mut subplan.plan, how);
+    }
+}
+
+fn mark_below(node: &mut Node, how: Accelerated) {
+    if let Node::Aggregate(aggregate) = node
+        && is_of_tables(aggregate)
+    {
+        aggregate.accelerated = how;
+        return;
+    }
+    inputs_mut(node).into_iter().for_each(|input| mark_below(input, how));
+}
+
+/// Whether it aggregates tables and joins of tables, in no order.
+fn is_of_tables(aggregate: &Aggregate) -> bool {
+    let (mut nodes, mut shared) = (0, true);
+    each_node(&aggregate.input, &mut |node| {
+        nodes += 1;
+        shared &= is_shared(node);
+    });
+    shared && nodes <= MOST_NODES && is_shared_aggregation(aggregate)
+}
+
+fn each_node(node: &Node, visit: &mut dyn FnMut(&Node)) {
+    visit(node);
+    inputs(node).into_iter().for_each(|input| each_node(input, visit));
+}
+
+fn is_shared_aggregation(aggregate: &Aggregate) -> bool {
+    aggregate.sets.is_none()
+        && aggregate.strategy != Strategy::Sorted
+        && aggregate.calls.iter().all(is_shared_aggregate)
+        && aggregate.keys.iter().all(is_shared_expression)
+}
+
+/// Whether the second executor does what a node does.
+fn is_shared(node: &Node) -> bool {
+    let mut shared = match node {
+        Node::Scan(scan) => !is_system(&scan.table),
+        Node::Project { .. }
+        | Node::Filter { .. }
+        | Node::NestedLoop(_)
+        | Node::HashJoin(_)
+        | Node::Materialize { .. }
+        | Node::Sort { bound: None, .. } => true,
+        Node::Aggregate(aggregate) => return is_shared_aggregation(aggregate),
+        _ => false,
+    };
+    each_own(node, &mut |e| shared &= is_shared_expression(e));
+    shared
+}
+
+fn is_shared_aggregate(call: &AggregateCall) -> bool {
+    let is_known = match call.function {
+        AggregateFunction::CountRows
+        | AggregateFunction::Count
+        | AggregateFunction::Sum
+        | AggregateFunction::Avg
+        | AggregateFunction::Min
+        | AggregateFunction::Max
+        | AggregateFunction::BoolAnd
+        | AggregateFunction::BoolOr => true,
+        _ => false,
+    };
+    is_known
+        && call.order_by.is_empty()
+        && !matches!(call.ty, DataType::Other { .. })
+        && call.args.iter().chain(&call.filter).all(is_shared_expression)
+}
+
+/// Functions whose work on one row is short, and which ask nothing of the session.
+const SHARED_FUNCTIONS: &[&str] = &[
+    "abs",
+    "date_mi_interval",
+    "date_part",
+    "date_pl_interval",
+    "date_trunc",
+    "extract",
+    "length",
+    "lower",
+    "substr",
+    "substring",
+    "timestamp_mi_interval",
+    "timestamp_pl_interval",
+    "upper",
+];
+
+/// Whether all parts of an expression are short work that asks nothing of the session.
+fn is_shared_expression(expr: &Expr) -> bool {
+    let mut shared = true;
+    expr.walk(&mut |e| {
+        shared &= match e {
+            Expr::Const(_)
+            | Expr::Param(_)
+            | Expr::Column(_)
+            | Expr::Neg(_)
+            | Expr::Compare(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(..)
+            | Expr::IsBool(..)
+            | Expr::Distinct(..)
+            | Expr::In(..)
+            | Expr::Case(..)
+            | Expr::Coalesce(_)
+            | Expr::Like(_)
+            | Expr::Cast(..) => true,
+            Expr::Arith(operator, _) => *operator != Arith::Power,
+            Expr::Func(func, _) => SHARED_FUNCTIONS.contains(&func.name()),
+            _ => false,
+        };
+    });
+    shared
+}
