@@ -61,10 +61,9 @@ const CHECKED: [&str; 7] = [
 
 const EXCEPTED: &str = "\
 excepted, because a dependency compiles C or assembly for the target:
-  millpond, millpond-server: psm, by the limits of recursion of DataFusion and its parser
   benchmarks: alloca, by criterion; its Rust code is checked along with tests of millpond-buffer
 `true` stands in for the C compiler, so no C code is compiled. `cargo xtask targets --server` checks
-millpond and the server in this way, too, but without DataFusion.";
+millpond and the server, too, but without DataFusion.";
 
 /// A system that Millpond refuses with a message of its own, and words of that message.
 const REFUSED: (&str, &str) = ("x86_64-pc-windows-gnu", "Millpond runs on Linux and macOS");
@@ -115,11 +114,9 @@ pub fn musl(full: bool) -> Result<(), Failed> {
     const QUICK: [&str; 3] = ["--no-default-features", "--features", "lab"];
     install_targets()?;
     let options = if full { &["--release"][..] } else { &QUICK };
-    // The only code of dependencies that is not Rust is psm's: assembly, which needs no C library.
     cargo(
         &[&["build", "--quiet", "--target", MUSL, "-p", "millpond-server"][..], options].concat(),
     )
-    .env("TARGET_CC", "cc")
     .env("CARGO_TARGET_DIR", "target/musl")
     .run()?;
     let profile = if full { "release" } else { "debug" };

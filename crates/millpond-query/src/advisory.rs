@@ -41,26 +41,6 @@ pub(crate) const fn of(verb: Verb, session: bool, shared: bool) -> Advisory {
     Advisory { verb, session, shared }
 }
 
-/// The functions by their names.
-pub const FUNCTIONS: &[(&str, Advisory)] = &[
-    ("pg_advisory_lock", of(Verb::Lock, true, false)),
-    ("pg_advisory_lock_shared", of(Verb::Lock, true, true)),
-    ("pg_try_advisory_lock", of(Verb::TryLock, true, false)),
-    ("pg_try_advisory_lock_shared", of(Verb::TryLock, true, true)),
-    ("pg_advisory_xact_lock", of(Verb::Lock, false, false)),
-    ("pg_advisory_xact_lock_shared", of(Verb::Lock, false, true)),
-    ("pg_try_advisory_xact_lock", of(Verb::TryLock, false, false)),
-    ("pg_try_advisory_xact_lock_shared", of(Verb::TryLock, false, true)),
-    ("pg_advisory_unlock", of(Verb::Unlock, true, false)),
-    ("pg_advisory_unlock_shared", of(Verb::Unlock, true, true)),
-    ("pg_advisory_unlock_all", of(Verb::UnlockAll, true, false)),
-];
-
-/// The function of that name.
-pub fn find(name: &str) -> Option<Advisory> {
-    FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, function)| *function)
-}
-
 /// The object that an application means by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -87,16 +67,6 @@ impl Key {
 }
 
 impl Advisory {
-    /// Whether it takes a key, of one number or of two; else it takes nothing.
-    pub fn takes_key(self) -> bool {
-        self.verb != Verb::UnlockAll
-    }
-
-    /// Whether it has nothing to answer.
-    pub fn is_void(self) -> bool {
-        matches!(self.verb, Verb::Lock | Verb::UnlockAll)
-    }
-
     fn mode(self) -> LockMode {
         if self.shared { LockMode::Share } else { LockMode::Exclusive }
     }
@@ -130,10 +100,9 @@ impl Advisory {
     }
 }
 
-/// The elements of an array of process ids, as text: `{1,2}`, or `[1, 2]` as the query engine
-/// writes it.
-pub fn pids(array: &str) -> Result<Vec<u32>> {
-    let inner = array.trim().trim_matches(|c| matches!(c, '{' | '}' | '[' | ']'));
+/// The elements of an array of process ids, as text: `{1,2}`.
+pub(crate) fn pids(array: &str) -> Result<Vec<u32>> {
+    let inner = array.trim().trim_matches(|c| matches!(c, '{' | '}'));
     let parse = |pid: &str| {
         pid.trim().parse::<u32>().map_err(|_| {
             SqlError::new(
@@ -153,7 +122,6 @@ mod tests {
     fn arrays_of_process_ids_come_apart() {
         assert_eq!(pids("{}").unwrap(), Vec::<u32>::new());
         assert_eq!(pids("{1, 23}").unwrap(), [1, 23]);
-        assert_eq!(pids("[4]").unwrap(), [4]);
         assert!(pids("{x}").is_err());
     }
 

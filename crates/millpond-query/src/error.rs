@@ -61,9 +61,6 @@ pub struct ErrorFields {
     pub constraint: Option<String>,
     /// Where it happened, as a stack of lines (COPY names its line here).
     pub context: Option<String>,
-    /// It is no fault of the statement, as far as is known here: the query engine may have what is
-    /// missing.
-    pub(crate) is_beyond: bool,
 }
 
 /// An error or notice with PostgreSQL's fields.
@@ -99,7 +96,6 @@ impl SqlError {
             column: None,
             constraint: None,
             context: None,
-            is_beyond: false,
         }))
     }
 
@@ -124,14 +120,7 @@ impl SqlError {
     /// "`what` is not supported yet", 0A000.
     #[cold]
     pub fn unsupported(what: impl fmt::Display) -> Self {
-        Self::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet")).beyond()
-    }
-
-    /// Says that the query engine may know what is missing here.
-    #[must_use]
-    pub(crate) fn beyond(mut self) -> Self {
-        self.0.is_beyond = true;
-        self
+        Self::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{what} is not supported yet"))
     }
 
     /// An error that should be impossible.

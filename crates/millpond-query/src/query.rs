@@ -1,4 +1,4 @@
-//! What a query engine needs of a statement: the rows of tables under its snapshot, and the session
+//! What a second executor needs of a statement: the rows of tables under its snapshot, and the session
 //! that runs it.
 
 use std::fmt::Debug;

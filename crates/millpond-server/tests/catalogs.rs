@@ -1,5 +1,4 @@
 //! The system views as clients query them, through psql's commands and directly.
-#![cfg(feature = "datafusion")]
 
 mod common;
 

@@ -108,9 +108,6 @@ fn scripts_over_the_wire() {
         ),
         ("read committed", include_str!("../../millpond/tests/isolation/recheck.txt")),
     ] {
-        if own.is_some() && cfg!(not(feature = "datafusion")) && script.contains("EvalPlanQual") {
-            continue;
-        }
         for scenario in schedule::parse(script) {
             let control = Mutex::new(Wire::connect(handle, &address));
             let pids = Mutex::default();

@@ -6,7 +6,7 @@
 //! plan, and comes here no more. The lock is taken once for each connection and text, not once for
 //! each statement.
 //!
-//! Only plans of the committed catalog are shared, and no query engine's. A session with an older
+//! Only plans of the committed catalog are shared. A session with an older
 //! snapshot gets none, since it may have to do without the newest indexes.
 //!
 //! Statements that control transactions and settings have no plan. Their parse is kept instead, so

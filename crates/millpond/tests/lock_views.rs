@@ -1,5 +1,4 @@
 //! Locks in queries: the views of them, and the functions that take them.
-#![cfg(feature = "datafusion")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;

@@ -1,6 +1,5 @@
 //! Queries within bounds of memory: they go on in temporary files, or end with 53200 or 53400, and
 //! give everything back.
-#![cfg(feature = "datafusion")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,5 +1,4 @@
 //! The system views of what the server counts, by queries on them.
-#![cfg(feature = "datafusion")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;

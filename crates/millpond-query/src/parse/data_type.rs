@@ -166,8 +166,7 @@ fn unknown_type(name: &str) -> SqlError {
         return SqlError::unsupported(format!("type {lower}"));
     }
     let error =
-        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{lower}\" does not exist"))
-            .beyond();
+        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{lower}\" does not exist"));
     let names = [
         "boolean",
         "smallint",

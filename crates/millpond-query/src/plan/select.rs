@@ -24,7 +24,7 @@ use crate::expr::types::{Ty, is_assignable};
 use crate::parse::Source;
 use crate::sink::ColumnDesc;
 
-/// Adding up a whole table of at least this many rows is left to the query engine.
+/// Adding up a whole table of at least this many rows may be left to a second executor.
 pub(super) const LARGE_TABLE_ROWS: i64 = 2_000;
 
 impl Planner<'_> {
@@ -111,8 +111,7 @@ impl Planner<'_> {
         Ok((Results { aggregates, output, limit, offset }, sort))
     }
 
-    /// How a query of one table, for which there is a plan, locks its rows. What is wrong with that
-    /// no query engine knows better.
+    /// How a query of one table, for which there is a plan, locks its rows.
     pub(super) fn row_lock(
         &self,
         query: &SelectStmt,

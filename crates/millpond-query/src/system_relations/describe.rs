@@ -33,18 +33,6 @@ pub fn relation_name(catalog: &CatalogState, number: i64) -> String {
         .unwrap_or_else(|| if oid == 0 { "-".to_owned() } else { number.to_string() })
 }
 
-/// The number of a relation named as in SQL, or as a number.
-pub fn relation_oid(catalog: &CatalogState, name: &str) -> Option<i64> {
-    if let Ok(number) = name.parse() {
-        return Some(number);
-    }
-    match name_parts(name)?.as_slice() {
-        [name] => relation_named(catalog, None, name),
-        [schema, name] => relation_named(catalog, Some(schema), name),
-        _ => None,
-    }
-}
-
 /// The number of a relation of this name, in this schema or in those that are searched.
 pub fn relation_named(catalog: &CatalogState, schema: Option<&str>, name: &str) -> Option<i64> {
     if schema != Some("public")

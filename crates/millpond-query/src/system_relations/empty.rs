@@ -14,11 +14,6 @@ pub(crate) fn views() -> &'static [View] {
     &VIEWS
 }
 
-/// Whether the relation of that name never has a row.
-pub fn is_always_empty(name: &str) -> bool {
-    views().iter().any(|view| view.name == name)
-}
-
 fn parsed(line: &'static str) -> Option<View> {
     let mut words = line.split(' ');
     let (oid, name) = (words.next()?.parse().ok()?, words.next()?);

@@ -5,7 +5,10 @@ use millpond_buffer::trace::TraceStats;
 use millpond_buffer::{BackendKind, IoContext, IoCounts, PoolStats};
 
 use super::Kind::{Bool, Float8, Int4, Int8, Numeric, Text, TimestampTz};
-use super::{Cell, Columns, Source, View, view};
+use super::{Cell, Columns, Kind, Source, View, view};
+use crate::Value;
+use crate::error::Result;
+use crate::statistics::Statistics;
 
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
@@ -17,7 +20,7 @@ pub(crate) const VIEWS: &[View] = &[
     view("millpond_stat_trace", 12042, MILLPOND_STAT_TRACE, millpond_stat_trace),
 ];
 
-/// The same for each session by its process id, from which `pg_stat_get_backend_io` takes its rows.
+/// The same for each session by its process id.
 const MILLPOND_STAT_BACKEND_IO: Columns = &[
     ("pid", Int4),
     ("backend_type", Text),
@@ -43,7 +46,7 @@ const MILLPOND_STAT_BACKEND_IO: Columns = &[
 ];
 
 /// As in PostgreSQL 18.
-pub const PG_STAT_IO: Columns = MILLPOND_STAT_BACKEND_IO.split_at(1).1;
+const PG_STAT_IO: Columns = MILLPOND_STAT_BACKEND_IO.split_at(1).1;
 
 /// PostgreSQL has no row for what can't be.
 fn is_possible(kind: BackendKind, context: IoContext) -> bool {
@@ -72,12 +75,26 @@ fn pg_stat_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
 
 fn millpond_stat_backend_io(source: &Source<'_>) -> Vec<Vec<Cell>> {
     let Some(statistics) = &source.session().statistics else { return Vec::new() };
+    let rows = backend_rows(statistics).into_iter();
+    rows.map(|(pid, row)| std::iter::once(pid.into()).chain(row).collect()).collect()
+}
+
+/// The rows of a session's `pg_stat_io`.
+pub(crate) fn backend_io(statistics: &Statistics, pid: i32) -> Result<Vec<Vec<Value>>> {
+    let rows =
+        backend_rows(statistics).into_iter().filter(|(of, _)| i64::from(*of) == i64::from(pid));
+    let value = |((_, kind), cell): (&(&str, Kind), Cell)| kind.value(cell);
+    rows.map(|(_, row)| PG_STAT_IO.iter().zip(row).map(value).collect()).collect()
+}
+
+/// The rows of all sessions, beside their process ids.
+fn backend_rows(statistics: &Statistics) -> Vec<(u32, Vec<Cell>)> {
     let mut rows = Vec::new();
     for (backend, io) in statistics.backend_io() {
         for context in IoContext::ALL.into_iter().filter(|c| is_possible(backend.kind, *c)) {
             let gain = |of: Count| io.gain(|io| of(&io[context as usize]));
             let row = io_row(backend.kind, context, gain, io.reset_us.into());
-            rows.push(std::iter::once(backend.process_id.into()).chain(row).collect());
+            rows.push((backend.process_id, row));
         }
     }
     rows

@@ -36,14 +36,12 @@ pub use cell::{Cell, EPOCH_US, Kind};
 pub(crate) use definition::{
     describe_columns, find_definition, find_function_definition, is_system, schema_of, view_of,
 };
-pub use describe::relation_oid;
 pub use describe::{
     constraint_definition, constraint_index, index_definition, name_parts, relation_name,
     relation_named,
 };
-pub use empty::is_always_empty;
 pub(crate) use functions::{Function, LANGUAGES, function, functions_named};
-pub use io::PG_STAT_IO;
+pub(crate) use io::backend_io;
 pub(crate) use servers::DATABASE_OID;
 pub use types::{is_type, type_oid};
 
@@ -172,11 +170,6 @@ pub fn find(schema: &str, name: &str) -> Option<&'static View> {
 /// What functions return that are known in FROM only.
 fn table_functions() -> impl Iterator<Item = &'static View> {
     buffers::FUNCTIONS.iter()
-}
-
-/// The function of that name among them.
-pub fn find_function(name: &str) -> Option<&'static View> {
-    table_functions().find(|function| function.name == name)
 }
 
 #[cfg(test)]

@@ -14,8 +14,7 @@ use millpond_query::sink::{CommandTag, RowSink};
 const MOST_PLANS: u32 = 10_000;
 
 impl SqlSession {
-    /// Plans a statement for the catalog as it is now. Where the query engine has to, "would block"
-    /// if the session must not wait.
+    /// Plans a statement for the catalog as it is now.
     pub(super) fn plan(
         &self,
         statement: &Statement,

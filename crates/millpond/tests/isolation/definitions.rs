@@ -146,10 +146,9 @@ fn prepared_changes() {
     );
 }
 
-/// Plans of the query engine hold definitions, too.
-#[cfg(feature = "datafusion")]
+/// Plans of joins and groups hold definitions, too.
 #[test]
-fn prepared_queries_of_the_query_engine() {
+fn prepared_joins_and_groups() {
     after(
         &[
             "select a.v from t a join t b on a.id = b.id order by a.v",
@@ -216,11 +215,8 @@ fn parameters_keep_their_types() {
     assert_eq!(execute(&mut reader, &select, &values[1..]), "(3)");
     other.batch("drop table t; create table t (id int primary key, v text)").unwrap();
     assert_eq!(execute(&mut reader, &insert, &values), "1");
-    // The query engine compares them nevertheless.
-    if cfg!(not(feature = "datafusion")) {
-        let unlike = "error 42883: operator does not exist: text = integer";
-        assert_eq!(execute(&mut reader, &select, &values[1..]), unlike);
-    }
+    let unlike = "error 42883: operator does not exist: text = integer";
+    assert_eq!(execute(&mut reader, &select, &values[1..]), unlike);
     other.batch("drop table t; create table t (id int primary key, v bool)").unwrap();
     let wrong = "error 42804: column \"v\" is of type boolean but expression is of type integer";
     assert_eq!(execute(&mut reader, &insert, &values), wrong);

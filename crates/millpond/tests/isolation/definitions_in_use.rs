@@ -67,7 +67,6 @@ fn use_table(
         "select count(*), min(v), max(v) from t",
         "update t set v = v where id = 7 returning v",
         "select v from t where id between 1 and 20",
-        #[cfg(feature = "datafusion")]
         "select a.v from t a join t b on a.id = b.id",
     ];
     let prepared =

@@ -18,7 +18,6 @@ fn what_would_be_misread_is_refused() {
         );
     }
     assert_eq!(run(&mut c, "select 'a' collate \"C\" as x"), "x\na\nSELECT 1\n");
-    #[cfg(feature = "datafusion")]
     for (name, sql) in [
         ("pg_buffercache_summary", "select pg_buffercache_summary()"),
         ("pg_buffercache_summary", "select a, pg_catalog.pg_buffercache_summary() from t"),
@@ -26,16 +25,13 @@ fn what_would_be_misread_is_refused() {
             "pg_buffercache_usage_counts",
             "select count(*) from t where pg_buffercache_usage_counts() > 1",
         ),
-        ("pg_stat_get_backend_io", "select pg_stat_get_backend_io(1)"),
     ] {
         let found = run(&mut c, sql);
         let wanted = format!("function {name} outside of FROM is not supported yet [0A000]");
         assert!(found.contains(&wanted), "{sql}: {found}");
     }
-    if cfg!(feature = "datafusion") {
-        let named = "with ordinality as (select 1 as x) select x from ordinality";
-        assert_eq!(run(&mut c, named), "x\n1\nSELECT 1\n");
-    }
+    let named = "with ordinality as (select 1 as x) select x from ordinality";
+    assert_eq!(run(&mut c, named), "x\n1\nSELECT 1\n");
     assert_eq!(
         run(&mut c, "set bytea_output = 'escape'; copy t to stdout"),
         "SET\n1\ta\\\\377\nCOPY 1\n"

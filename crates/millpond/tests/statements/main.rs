@@ -17,7 +17,6 @@ mod limits;
 mod locks;
 mod long_work;
 mod queries;
-#[cfg(feature = "datafusion")]
 mod restart;
 mod row_locks;
 mod rows;

@@ -168,9 +168,8 @@ fn what_a_zone_moves_out_of_range_is_refused() {
     assert_eq!(cell(&mut c, &format!("{cast} = 'infinity'")), "infinity");
 }
 
-#[cfg(feature = "datafusion")]
 #[test]
-fn the_query_engine_s_clock_has_a_time_zone_in_every_zone() {
+fn the_clock_of_a_join_has_a_time_zone_in_every_zone() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
     let clock = "select now() as x, '2026-11-22'::timestamptz as y \
@@ -191,9 +190,8 @@ fn the_query_engine_s_clock_has_a_time_zone_in_every_zone() {
     }
 }
 
-#[cfg(feature = "datafusion")]
 #[test]
-fn the_query_engine_agrees() {
+fn joins_go_by_the_session_s_zone() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
     run(&mut c, "set timezone = 'Europe/Berlin'; create table t (k timestamptz primary key)");

@@ -369,15 +369,10 @@ pub(super) fn undefined(name: &str, signature: &str) -> SqlError {
     if catalog::named(name).is_empty() && catalog::is_known_name(name) {
         return beyond(&format!("the function {signature}"));
     }
-    let error = SqlError::new(
-        SqlState::UNDEFINED_FUNCTION,
-        format!("function {signature} does not exist"),
-    )
-    .hint(
-        "No function matches the given name and argument types. You might need to add explicit type casts.",
-    );
-    // The functions of sizes and statistics are the query engine's.
-    if catalog::named(name).is_empty() { error.beyond() } else { error }
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {signature} does not exist"))
+        .hint(
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+        )
 }
 
 fn ambiguous_function(name: &str, args: &[Typed]) -> SqlError {

@@ -278,8 +278,8 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// A form of expression that only a query engine can deal with. The planner recognises the code,
-/// and hands the statement on where there is an engine.
+/// What has no place in a plan of one table, or is missing. The planner recognises the code, and
+/// tries a tree of nodes.
 pub(crate) fn beyond(what: &str) -> SqlError {
     SqlError::unsupported(what)
 }

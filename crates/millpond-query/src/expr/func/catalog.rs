@@ -128,6 +128,7 @@ impl Proc {
 /// The tables of all families.
 pub(super) static FAMILIES: &[&[Proc]] = &[
     super::array::PROCS,
+    super::backend_io::PROCS,
     super::array::ROWS,
     super::bytes::PROCS,
     super::send::PROCS,

@@ -1,6 +1,7 @@
 //! Scalar functions: the catalog of what there is, how a call chooses, and what they compute.
 
 pub(super) mod array;
+mod backend_io;
 mod bytes;
 pub(crate) mod catalog;
 mod conditional;

@@ -4,7 +4,7 @@ use AggregateFunction as F;
 
 use super::*;
 use crate::analyze::tree::Regression;
-use crate::plan::query::node::{Aggregate, Strategy};
+use crate::plan::query::node::{Accelerated, Aggregate, Strategy};
 use crate::plan::query::shared_states::shared_states;
 
 const NUMERIC: DataType = crate::expr::types::NUMERIC;
@@ -27,7 +27,17 @@ fn input() -> Node {
 fn aggregate(strategy: Strategy, keys: Vec<Expr>, calls: Vec<AggregateCall>) -> Aggregate {
     let (sets, grouping) = (None, Vec::new());
     let states = shared_states(&calls);
-    Aggregate { input: input(), slot: Slot(1), keys, sets, calls, states, grouping, strategy }
+    Aggregate {
+        input: input(),
+        slot: Slot(1),
+        keys,
+        sets,
+        calls,
+        states,
+        grouping,
+        strategy,
+        accelerated: Accelerated::No,
+    }
 }
 
 fn planned(aggregate: Aggregate) -> QueryPlan {
