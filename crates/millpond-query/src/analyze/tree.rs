@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
 
-pub(crate) use calls::{
-    AggregateCall, AggregateFunction, Bound, Exclude, Frame, FrameMode, Hypothetical, JsonKind,
-    Regression, Window, WindowCall, WindowFunction,
-};
+pub use calls::{AggregateCall, AggregateFunction, Hypothetical, JsonKind, Regression, Window};
+pub(crate) use calls::{Bound, Exclude, Frame, FrameMode, WindowCall, WindowFunction};
 
 use crate::DataType;
 use crate::expr::{Compare, Expr, Func};
