@@ -98,7 +98,7 @@ pub struct SessionMemory {
 }
 
 impl SessionMemory {
-    pub(crate) fn new(server: &Arc<QueryMemory>) -> Arc<Self> {
+    pub fn new(server: &Arc<QueryMemory>) -> Arc<Self> {
         let (used, peak, work, hash_work) = Default::default();
         Arc::new(Self { server: Arc::clone(server), used, peak, work, hash_work })
     }
