@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionConfig;
 use millpond_query::plan::external::{Accelerator, Aggregation, Each, Outcome, average};
 use millpond_query::query::TableScanner;
@@ -49,6 +50,15 @@ impl DataFusion {
         self.threads.computing() > 0
     }
 
+    /// Starts a run of a plan that reads from `scanner`.
+    pub(crate) fn start(
+        &self,
+        plan: LogicalPlan,
+        scanner: Arc<dyn TableScanner>,
+    ) -> Result<Run, Failure> {
+        Ok(Run::start(&self.base, plan, self.threads.team()?, scanner)?)
+    }
+
     fn try_run(
         &self,
         aggregation: &Aggregation<'_>,
@@ -56,7 +66,7 @@ impl DataFusion {
         each: Each<'_>,
     ) -> Result<(), Failure> {
         let Translation { plan, types, results } = translate(aggregation, &scanner)?;
-        let mut run = Run::start(&self.base, plan, self.threads.team()?, scanner)?;
+        let mut run = self.start(plan, scanner)?;
         while let Some(batch) = run.next_batch()? {
             let columns = columns(&types, &batch)?;
             for row in 0..batch.num_rows() {

@@ -13,6 +13,8 @@ mod run;
 mod spill;
 mod sum;
 mod table;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod translate;
 mod types;
