@@ -13,6 +13,7 @@ use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
 use crate::expr::types::{NUMERIC, Ty, is_castable, unify};
 use crate::expr::{Expr, Func};
+use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
 
 impl Binder<'_> {
@@ -366,6 +367,9 @@ fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
 
 /// The error of a call that no function has a place for.
 pub(super) fn undefined(name: &str, signature: &str) -> SqlError {
+    if find_function_definition(name).is_some() {
+        return beyond(&format!("function {name} outside of FROM"));
+    }
     if catalog::named(name).is_empty() && catalog::is_known_name(name) {
         return beyond(&format!("the function {signature}"));
     }

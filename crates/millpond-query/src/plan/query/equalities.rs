@@ -62,11 +62,11 @@ pub(super) fn without_redundant(
     places.into_iter().filter(|place| says_more(place)).collect()
 }
 
-/// The sides of an equality of two columns.
+/// The sides of an equality of two columns. `a = a` is none: it says that `a` is not NULL.
 fn columns(e: &Expr) -> Option<(usize, usize)> {
     let Expr::Compare(Compare::Eq, pair) = e else { return None };
     match (&pair.0, &pair.1) {
-        (Expr::Column(a), Expr::Column(b)) => Some((*a, *b)),
+        (Expr::Column(a), Expr::Column(b)) if a != b => Some((*a, *b)),
         _ => None,
     }
 }
@@ -101,5 +101,9 @@ mod tests {
         // With c and d there, b comes.
         assert_eq!(needed(&[1, 5], &[2]), [1]);
         assert_eq!(needed(&[0, 1, 5], &[0, 2]), [0]);
+        // That a column is not NULL follows from nothing.
+        let exprs = [equal(c, c), equal(c, d)];
+        let none = SlotSet::default();
+        assert_eq!(without_redundant(vec![0, 1], &exprs, &[vec![c, d], vec![b]], &none), [0, 1]);
     }
 }

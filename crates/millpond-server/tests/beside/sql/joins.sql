@@ -95,3 +95,8 @@ select a.*, c.t from a left join c on c.x = a.x and c.t = 'p' order by a.id, c.z
 select v.k, a.id from (values (1), (2), (null)) v (k) left join a on a.x = v.k order by 1, 2;
 select v.k, w.k from (values (1), (2)) v (k) full join (values (2), (3)) w (k) on v.k = w.k order by 1, 2;
 select v.k, w.k from (values (1), (2)) v (k) full join (values (2), (3)) w (k) using (k) order by k;
+-- A column that equals itself is not NULL, whatever else it equals.
+select id from a where x = x order by id;
+select a.id, b.id from a join b on a.x = b.x and a.y = a.y and b.y = b.y order by 1, 2;
+select a.id, b.id from a left join b on a.x = b.x and b.y = b.y order by 1, 2;
+select id from a where x = y and y = x and x = x order by id;
