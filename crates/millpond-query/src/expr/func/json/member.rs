@@ -58,8 +58,6 @@ fn find_jsonb<'a>(bytes: &'a [u8], key: &Datum<'_>) -> Option<&'a [u8]> {
             let place = from_either_end(*place, array.len())?;
             array.iter().nth(place).map(|(_, bytes)| bytes)
         }
-        // A scalar is the one element of itself, at either end.
-        (scalar, Datum::Int4(0 | -1)) if !matches!(scalar, Json::Object(_)) => Some(bytes),
         _ => None,
     }
 }
@@ -107,12 +105,23 @@ fn find_json<'a>(text: &'a str, key: &Datum<'_>) -> Result<Option<&'a str>> {
     })
 }
 
+/// The same for `->` and `->>`, for which a scalar of jsonb is the one element of itself, at either
+/// end. A path does not go there.
+fn find_element<'a>(args: &[Datum<'a>]) -> Result<Option<(u32, &'a [u8])>> {
+    if let [Datum::Other(oid @ JSONB, bytes), Datum::Int4(0 | -1)] = args
+        && !matches!(Json::from_bytes(bytes), None | Some(Json::Object(_) | Json::Array(_)))
+    {
+        return Ok(Some((*oid, bytes)));
+    }
+    find(args)
+}
+
 fn part(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
-    Ok(find(args)?.map_or(Value::Null, |(oid, bytes)| Value::Other(oid, bytes.into())))
+    Ok(find_element(args)?.map_or(Value::Null, |(oid, bytes)| Value::Other(oid, bytes.into())))
 }
 
 fn part_text(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
-    find(args)?.map_or(Ok(Value::Null), |(oid, bytes)| as_text(oid, bytes))
+    find_element(args)?.map_or(Ok(Value::Null), |(oid, bytes)| as_text(oid, bytes))
 }
 
 /// A value as text: a string without its quotes, and `null` as NULL.
