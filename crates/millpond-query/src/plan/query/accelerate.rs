@@ -92,17 +92,17 @@ fn is_shared(node: &Node) -> bool {
 }
 
 fn is_shared_aggregate(call: &AggregateCall) -> bool {
-    let is_known = match call.function {
+    let is_known = matches!(
+        call.function,
         AggregateFunction::CountRows
-        | AggregateFunction::Count
-        | AggregateFunction::Sum
-        | AggregateFunction::Avg
-        | AggregateFunction::Min
-        | AggregateFunction::Max
-        | AggregateFunction::BoolAnd
-        | AggregateFunction::BoolOr => true,
-        _ => false,
-    };
+            | AggregateFunction::Count
+            | AggregateFunction::Sum
+            | AggregateFunction::Avg
+            | AggregateFunction::Min
+            | AggregateFunction::Max
+            | AggregateFunction::BoolAnd
+            | AggregateFunction::BoolOr
+    );
     is_known
         && call.order_by.is_empty()
         && !matches!(call.ty, DataType::Other { .. })
