@@ -1,5 +1,5 @@
-//! What a second executor needs of a statement: the rows of tables under its snapshot, and the session
-//! that runs it.
+//! What a second executor needs of a statement: the rows of tables under its snapshot, and the
+//! session that runs it.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Weak};

@@ -117,7 +117,7 @@ pub struct CopyFormat {
 /// Receives what statements produce.
 ///
 /// Everything since the last [`complete`](RowSink::complete) belongs to the statement that is
-/// running. When that statement answers [`Executed::WouldBlock`](crate::Executed::WouldBlock), it
+/// running. When that statement answers `Executed::WouldBlock`, it
 /// has called [`discard`](RowSink::discard) first. It starts over when it is resumed. So a sink
 /// must not let rows go out before the statement ends, as long as the connection's wait is
 /// [`Wait::Never`](crate::Wait::Never). On a thread that may block, a sink may send rows as they

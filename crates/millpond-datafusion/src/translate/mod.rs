@@ -1,8 +1,8 @@
 //! From an aggregation of a plan to a logical plan of DataFusion.
 //!
 //! The row of slot `n` is a relation `tn` with columns `c0`, `c1` and so on. A condition of a scan
-//! that uses other slots than its own (a nested loop looks rows up by key) becomes a condition of the
-//! join above it.
+//! may use other slots than its own, because a nested loop looks rows up by key. It becomes a
+//! condition of the join above it.
 
 mod aggregate;
 mod expression;

@@ -46,8 +46,8 @@ pub type Each<'e> = &'e mut dyn FnMut(&[Datum<'_>]) -> Result<()>;
 
 /// A second executor. One per database.
 pub trait Accelerator: Debug + Send + Sync {
-    /// Runs an aggregation over the tables of `scanner`. An error ends the statement: it is for what
-    /// would happen to the statement here, too, such as a cancel.
+    /// Runs an aggregation over the tables of `scanner`. An error ends the statement: it is for
+    /// what would happen to the statement here, too, such as a cancel.
     fn run(
         &self,
         aggregation: &Aggregation<'_>,
