@@ -46,8 +46,8 @@ pub enum LiteralKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Literal {
     pub kind: LiteralKind,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+    pub start: u32,
+    pub end: u32,
 }
 
 /// The literals of a text.

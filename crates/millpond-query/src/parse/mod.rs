@@ -225,7 +225,7 @@ pub fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> {
 }
 
 /// Parses an expression on its own (a column's default, kept as text in the catalog).
-pub(crate) fn parse_expression(sql: &str) -> Result<tree::Expr> {
+pub fn parse_expression(sql: &str) -> Result<tree::Expr> {
     millpond_syntax::parse_expression(sql).map_err(|error| refused(&error, sql))
 }
 
