@@ -96,7 +96,7 @@ impl ColumnBuilder {
     }
 }
 
-/// The number times ten to the power of `scale`. It must have exactly so many digits after the
+/// The number times ten to the power of `scale`. It must have exactly `scale` digits after the
 /// point, because a result's digits depend on those of what it is computed of.
 fn unscaled(value: NumericRef<'_>, scale: i8) -> Result<i128> {
     u16::try_from(scale).ok().and_then(|scale| value.unscaled(scale)).ok_or_else(|| {

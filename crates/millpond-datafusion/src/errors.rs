@@ -34,7 +34,7 @@ impl From<ArrowError> for Failure {
 
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
-        DataFusionError::External(Box::new(error)).into()
+        external(error).into()
     }
 }
 

@@ -20,6 +20,7 @@ use millpond_query::expr::{Expr, Row};
 use millpond_query::plan::external::{LocalSurroundings, Surroundings};
 use millpond_query::query::{RowSource, TableScanner};
 use millpond_query::{Result, SqlError, SqlState};
+use millpond_types::ColumnOffsets;
 
 use super::batch::ColumnBuilder;
 use super::errors::external;
@@ -178,33 +179,33 @@ impl Reader {
         let Some(rows) = &mut self.rows else { return Ok(None) };
         let Self { source, surroundings, wanted, .. } = self;
         let layout = &source.def.layout;
-        let count = Cell::new(0);
-        let mut each = |tuple: &[u8]| -> Result<()> {
-            let passes = surroundings.with(|env| {
-                let env = env.with_row(Row::Stored(layout, tuple));
+        let (count, offsets) = (Cell::new(0), ColumnOffsets::default());
+        let more = surroundings.with(|env| {
+            let mut each = |tuple: &[u8]| -> Result<()> {
+                offsets.clear();
+                let env = env.with_row(Row::Scanned(layout, tuple, &offsets));
                 for condition in source.conditions.iter() {
                     if !condition.holds(&env)? {
-                        return Ok::<_, SqlError>(false);
+                        return Ok(());
                     }
                 }
-                Ok(true)
-            })?;
-            if !passes {
-                return Ok(());
+                for (column, builder) in wanted.iter_mut() {
+                    let datum = layout.column_noting(tuple, &offsets, *column);
+                    builder.push(datum.map_err(damaged)?)?;
+                }
+                count.set(count.get() + 1);
+                Ok(())
+            };
+            for _ in 0..BATCH_PAGES {
+                if count.get() >= BATCH_ROWS {
+                    return Ok(true);
+                }
+                if !rows.next_page(&mut each)? {
+                    return Ok(false);
+                }
             }
-            for (column, builder) in wanted.iter_mut() {
-                builder.push(layout.column(tuple, *column).map_err(damaged)?)?;
-            }
-            count.set(count.get() + 1);
-            Ok(())
-        };
-        let mut more = true;
-        for _ in 0..BATCH_PAGES {
-            if !more || count.get() >= BATCH_ROWS {
-                break;
-            }
-            more = rows.next_page(&mut each)?;
-        }
+            Ok::<_, SqlError>(true)
+        })?;
         if !more {
             self.rows = None;
         }

@@ -30,7 +30,7 @@ pub fn arrow_type(ty: DataType) -> Option<ArrowType> {
     })
 }
 
-/// The type of a decimal number with so many digits, so many of them after the point.
+/// The type of a decimal number with `precision` digits, of which `scale` are after the point.
 pub fn numeric(precision: u8, scale: i8) -> DataType {
     DataType::Numeric { precision_scale: Some((precision.into(), scale.into())) }
 }

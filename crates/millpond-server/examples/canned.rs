@@ -156,8 +156,8 @@ impl Session for CannedSession {
     fn finish_commit(&mut self, _: &mut dyn RowSink) -> Result<Executed> {
         Ok(Executed::Complete)
     }
-    fn prepare(&mut self, _: &str, _: &[Option<DataType>]) -> Result<Option<Self::Statement>> {
-        Ok(Some((Arc::clone(&self.columns), Arc::from([DataType::Int4]))))
+    fn prepare(&mut self, _: &str, _: &[Option<DataType>]) -> Result<Self::Statement> {
+        Ok((Arc::clone(&self.columns), Arc::from([DataType::Int4])))
     }
     fn bind(&mut self, statement: &Self::Statement, _: Params) -> Result<Self::Portal> {
         Ok(statement.clone())

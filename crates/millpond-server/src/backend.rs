@@ -68,8 +68,7 @@ pub trait Session: Send + Sized + 'static {
     /// [`Connection::finish_commit`]
     fn finish_commit(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
     /// [`Connection::prepare`]
-    fn prepare(&mut self, sql: &str, types: &[Option<DataType>])
-    -> Result<Option<Self::Statement>>;
+    fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Self::Statement>;
     /// [`Connection::bind`]
     fn bind(&mut self, statement: &Self::Statement, params: Params) -> Result<Self::Portal>;
     /// [`Connection::execute_portal`]
@@ -195,8 +194,8 @@ impl Session for Connection {
         Connection::finish_commit(self, sink)
     }
 
-    fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Option<Arc<Prepared>>> {
-        Connection::prepare(self, sql, types).map(Some)
+    fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Arc<Prepared>> {
+        Connection::prepare(self, sql, types)
     }
 
     fn bind(&mut self, statement: &Arc<Prepared>, params: Params) -> Result<Portal> {

@@ -23,7 +23,7 @@ pub struct Options {
     directory: PathBuf,
     /// Only the files whose paths in the directory begin with one of these.
     files: Vec<String>,
-    /// Of each file's queries, runs one in so many. All other statements run.
+    /// Runs only every Nth query of each file, and all other statements.
     #[arg(long, default_value_t = 1)]
     every: usize,
     /// The first query of each file that runs, counted from 0.

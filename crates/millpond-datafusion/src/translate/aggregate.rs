@@ -13,7 +13,7 @@ use super::expression::Scaled;
 use super::{Translated, Translation, Translator, Typed};
 use crate::errors::Failure;
 use crate::sum;
-use crate::types::{is_integer, is_numeric, numeric};
+use crate::types::numeric;
 
 /// What a value of a group is made of: numbers of columns.
 #[derive(Debug, Clone, Copy)]
@@ -152,11 +152,11 @@ fn summed(
         DataType::Int2 | DataType::Int4 => {
             (sum_udaf(), super::expression::cast(expr, DataType::Int8)?, DataType::Int8)
         }
-        _ if is_integer(ty) => {
+        DataType::Int8 => {
             let digits = super::expression::cast(expr, numeric(19, 0))?;
             (sum::function(), digits, numeric(38, 0))
         }
-        DataType::Numeric { precision_scale: Some((_, scale)) } if is_numeric(ty) => {
+        DataType::Numeric { precision_scale: Some((_, scale)) } => {
             (sum::function(), expr, DataType::Numeric { precision_scale: Some((38, scale)) })
         }
         DataType::Float8 => (sum_udaf(), expr, DataType::Float8),

@@ -233,7 +233,7 @@ impl Translator<'_> {
                 _ => ((p1 - s1).max(p2 - s2) + s1.max(s2) + 1, s1.max(s2)),
             };
             let most = u16::from(MOST_DIGITS);
-            if scale > most || precision.saturating_sub(scale) > most {
+            if scale > most {
                 return Err(Failure::Declined);
             }
             let precision = precision.min(most);
@@ -315,6 +315,7 @@ impl Translator<'_> {
         let numbered = expr.clone().map_columns(&mut |column| {
             used.iter().position(|used| *used == column).unwrap_or(usize::MAX)
         })?;
+        let numbered = self.local.with(|env| numbered.folded(env))?;
         let (mut arguments, mut types) = (Vec::new(), Vec::new());
         for packed in &used {
             let argument = self.column(*packed)?;

@@ -74,7 +74,8 @@ impl Translator<'_> {
         };
         let (own, conditions): (Vec<_>, Vec<_>) = all.into_iter().partition(is_own);
         let place_only = |condition: Expr| {
-            condition.map_columns(&mut |column| slot_of(column).1).map_err(Failure::from)
+            let placed = condition.map_columns(&mut |column| slot_of(column).1)?;
+            Ok(self.local.with(|env| placed.folded(env))?)
         };
         let own = own.into_iter().map(place_only).collect::<Translated<Vec<_>>>()?;
         let def = &scan.table;

@@ -6,7 +6,7 @@ use crate::error::Result;
 impl Expr {
     /// The expression for rows that all see the same parameters: the parts without a column are
     /// computed now. A part that fails stays as it is, and fails for the first row that needs it.
-    pub(crate) fn folded(self, env: &Env<'_>) -> Result<Expr> {
+    pub fn folded(self, env: &Env<'_>) -> Result<Expr> {
         if matches!(self, Expr::Const(_) | Expr::Column(_)) {
             return Ok(self);
         }
@@ -21,7 +21,7 @@ impl Expr {
 
     /// The expression without the parts that are NULL whatever else they read: an operator or a
     /// function is not called for a NULL, and so its other arguments need not be computed. They
-    /// could fail. One that reads nothing is computed all the same, and its error shows.
+    /// could fail. One that reads nothing is computed, too, and its error is reported.
     pub fn without_null_calls(self) -> Result<Expr> {
         let mut has_null = false;
         self.walk(&mut |e| has_null |= *e == Expr::NULL);

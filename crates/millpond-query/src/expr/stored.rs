@@ -22,10 +22,22 @@ pub(super) fn compare(row: Row<'_>, a: &Expr, b: &Expr) -> Option<Ordering> {
         (Expr::Column(a), Expr::Column(b)) => {
             compare_columns(row.stored_value(*a)?, row.stored_value(*b)?)
         }
-        (Expr::Cast(a, DataType::Timestamp(_), _), Expr::Const(Value::Timestamp(value))) => {
-            let Expr::Column(a) = **a else { return None };
-            Some(midnight(row.stored_value(a)?)?.cmp(value))
+        (date, Expr::Const(Value::Timestamp(value))) => {
+            Some(midnight(row.stored_value(date_column(date)?)?)?.cmp(value))
         }
+        _ => None,
+    }
+}
+
+/// The column that becomes a timestamp, by a cast or to be compared with one.
+fn date_column(e: &Expr) -> Option<usize> {
+    let date = match e {
+        Expr::Cast(date, DataType::Timestamp(_), _) => date,
+        Expr::Func(func, args) if func.is_date_in_order() => args.first()?,
+        _ => return None,
+    };
+    match date {
+        Expr::Column(column) => Some(*column),
         _ => None,
     }
 }

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use crate::analyze::tree::{Bound, JoinKind, SetFunctionKind, Slot, slot_of};
+use crate::analyze::tree::{JoinKind, SetFunctionKind, Slot, slot_of};
 use crate::expr::Expr;
-use crate::plan::Access;
 use crate::plan::query::node::{CteKind, Node, QueryPlan};
+use crate::plan::query::node_walk::{each_own, inputs};
 
 /// The slots in which a node's rows are.
 pub(super) fn output(node: &Node) -> Vec<Slot> {
@@ -52,107 +52,11 @@ fn add_output(node: &Node, out: &mut Vec<Slot>) {
     }
 }
 
-/// Calls a function for each input of a node.
-fn inputs<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
-    match node {
-        Node::Result { .. }
-        | Node::Scan(_)
-        | Node::Values { .. }
-        | Node::Functions { .. }
-        | Node::Cte { .. }
-        | Node::WorkTable { .. } => {}
-        Node::Project { input, .. }
-        | Node::Filter { input, .. }
-        | Node::Materialize { input }
-        | Node::Sort { input, .. }
-        | Node::Distinct { input, .. }
-        | Node::Window { input, .. }
-        | Node::LockRows { input, .. } => visit(input),
-        Node::Limit(limit) => visit(&limit.input),
-        Node::Aggregate(aggregate) => visit(&aggregate.input),
-        Node::NestedLoop(join) => {
-            visit(&join.outer);
-            visit(&join.inner);
-        }
-        Node::HashJoin(join) => {
-            visit(&join.outer);
-            visit(&join.inner);
-        }
-        Node::Append { inputs, .. } => inputs.iter().for_each(|(input, _)| visit(input)),
-        Node::SetOp { left, right, .. } => {
-            visit(&left.0);
-            visit(&right.0);
-        }
-    }
-}
-
-/// Calls a function for each expression of a node, without those of its inputs.
-fn expressions(node: &Node, visit: &mut dyn FnMut(&Expr)) {
-    match node {
-        Node::Cte { .. }
-        | Node::WorkTable { .. }
-        | Node::Materialize { .. }
-        | Node::Append { .. }
-        | Node::SetOp { .. } => {}
-        Node::Result { filter } => filter.iter().for_each(visit),
-        Node::Scan(scan) => {
-            access(&scan.access, visit);
-            scan.filter.iter().for_each(visit);
-        }
-        Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
-        Node::Functions { functions, .. } => {
-            functions.iter().flat_map(|function| &function.args).for_each(visit);
-        }
-        Node::Project { exprs, .. } => exprs.iter().for_each(visit),
-        Node::Filter { condition, .. } => visit(condition),
-        Node::LockRows { condition, .. } => condition.iter().for_each(visit),
-        Node::Sort { keys, bound, .. } => {
-            keys.iter().for_each(|key| visit(&key.expr));
-            if let Some(bound) = bound {
-                visit(&bound.limit);
-                bound.offset.iter().for_each(&mut *visit);
-            }
-        }
-        Node::Distinct { keys, .. } => keys.iter().for_each(visit),
-        Node::Limit(limit) => {
-            limit.limit.iter().chain(&limit.offset).for_each(&mut *visit);
-            limit.ties.iter().flatten().for_each(|key| visit(&key.expr));
-        }
-        Node::Aggregate(aggregate) => {
-            aggregate.keys.iter().for_each(&mut *visit);
-            for call in &aggregate.calls {
-                call.args.iter().chain(&call.filter).for_each(&mut *visit);
-                call.order_by.iter().for_each(|key| visit(&key.expr));
-            }
-        }
-        Node::Window { window, .. } => {
-            window.partition_by.iter().for_each(&mut *visit);
-            window.order_by.iter().for_each(|key| visit(&key.expr));
-            for call in &window.calls {
-                call.args.iter().chain(&call.filter).for_each(&mut *visit);
-            }
-            for bound in [&window.frame.start, &window.frame.end] {
-                if let Bound::Preceding(offset) | Bound::Following(offset) = bound {
-                    visit(offset);
-                }
-            }
-        }
-        Node::NestedLoop(join) => join.on.iter().for_each(visit),
-        Node::HashJoin(join) => {
-            for (outer, inner) in &join.keys {
-                visit(outer);
-                visit(inner);
-            }
-            join.on.iter().for_each(visit);
-        }
-    }
-}
-
 /// Whether a node or one of its inputs calls a volatile function, or has a query of its own that
 /// might.
 pub(super) fn is_volatile(node: &Node) -> bool {
     let mut volatile = false;
-    expressions(node, &mut |expr| {
+    each_own(node, &mut |expr| {
         expr.walk(&mut |part| volatile |= matches!(part, Expr::SubPlan(_)));
         volatile |= expr.is_volatile();
     });
@@ -161,16 +65,7 @@ pub(super) fn is_volatile(node: &Node) -> bool {
             .iter()
             .any(|function| matches!(function.kind, SetFunctionKind::Rows(f) if f.is_volatile()));
     }
-    inputs(node, &mut |input| volatile = volatile || is_volatile(input));
-    volatile
-}
-
-fn access(access: &Access, visit: &mut dyn FnMut(&Expr)) {
-    match access {
-        Access::Nothing | Access::Heap => {}
-        Access::Point { key, .. } => key.iter().for_each(|part| visit(&part.expr)),
-        Access::Range(range) => range.parts().for_each(|part| visit(&part.expr)),
-    }
+    volatile || inputs(node).into_iter().any(is_volatile)
 }
 
 /// What may be different when a plan is run again.
@@ -213,9 +108,8 @@ fn is_fixed_within(node: &Node, plan: &QueryPlan, changes: &Changes, own: &[Slot
         Node::Cte { varies, .. } => !changes.ctes && !varies,
         _ => true,
     };
-    expressions(node, &mut |expr| fixed &= is_expr_fixed(expr, plan, changes, Some(own)));
-    inputs(node, &mut |input| fixed = fixed && is_fixed_within(input, plan, changes, own));
-    fixed
+    each_own(node, &mut |expr| fixed &= is_expr_fixed(expr, plan, changes, Some(own)));
+    fixed && inputs(node).into_iter().all(|input| is_fixed_within(input, plan, changes, own))
 }
 
 /// The same for an expression over the rows of some slots; over any without them.
@@ -249,5 +143,5 @@ fn all_slots(node: &Node, out: &mut Vec<Slot>) {
         _ => {}
     }
     add_output(node, out);
-    inputs(node, &mut |input| all_slots(input, out));
+    inputs(node).into_iter().for_each(|input| all_slots(input, out));
 }

@@ -1,7 +1,7 @@
 //! The extended protocol: named statements and portals are prepared, bound, described and executed.
 
 use super::sink::{Stream, WireSink};
-use super::{Call, Pending, PortalEntry, Preparing, Protocol, Step, violation};
+use super::{Call, Pending, PortalEntry, Protocol, Step, violation};
 use crate::backend::{Backend, Session};
 use crate::wire::buffer::Output;
 use crate::wire::frontend::{Bind, Formats, Oids, Target};
@@ -27,7 +27,7 @@ impl<B: Backend> Protocol<B> {
         }
     }
 
-    /// Prepares a statement. If that may take long, it leaves the work to the blocking pool.
+    /// Prepares a statement.
     pub(super) fn prepare(
         &mut self,
         name: &str,
@@ -36,17 +36,9 @@ impl<B: Backend> Protocol<B> {
         out: &mut Output,
     ) -> Step {
         match self.try_prepare(name, sql, types) {
-            Ok(Some(statement)) => {
+            Ok(statement) => {
                 self.statements.insert(name, statement);
                 self.reply(Ok(()), b'1', out)
-            }
-            Ok(None) => {
-                self.pending = Some(Pending::Prepare(Preparing {
-                    name: name.into(),
-                    sql: sql.into(),
-                    types: types.into(),
-                }));
-                Step::Block
             }
             Err(error) => self.extended(Err(error), out),
         }
@@ -57,7 +49,7 @@ impl<B: Backend> Protocol<B> {
         name: &str,
         sql: &str,
         types: &[Option<DataType>],
-    ) -> Result<Option<<B::Session as Session>::Statement>> {
+    ) -> Result<<B::Session as Session>::Statement> {
         if name.is_empty() {
             self.statements.remove("");
         } else if self.statements.get(name).is_some() {

@@ -22,9 +22,7 @@ use crate::wire::buffer::Output;
 use crate::wire::frontend::{self, FrameError, Message, WireError};
 use crate::wire::reply;
 use crate::wire::rows::{ResultFormats, RowCodec};
-use millpond::{
-    CommitTicket, DataType, Executed, Result, Severity, SqlError, SqlState, TransactionStatus,
-};
+use millpond::{CommitTicket, Executed, Result, Severity, SqlError, SqlState, TransactionStatus};
 use named::Named;
 use sink::{Stream, WireSink};
 
@@ -69,20 +67,10 @@ enum Call {
 enum Pending {
     /// A call to resume on a thread that may block.
     Resume(Call),
-    /// A statement to prepare on a thread that may block.
-    Prepare(Preparing),
     /// A portal to execute on a thread that may block, and its row limit.
     Execute(String, u64),
     /// A commit that waits for the log to become durable.
     Commit(Call),
-}
-
-/// A Parse message to handle again.
-#[derive(Debug)]
-struct Preparing {
-    name: Box<str>,
-    sql: Box<str>,
-    types: Box<[Option<DataType>]>,
 }
 
 struct PortalEntry<S: Session> {
@@ -202,9 +190,6 @@ impl<B: Backend> Protocol<B> {
     /// Continues after a [`Step::Block`], where it may block. [`Step::Next`] if nothing is pending.
     pub fn resume(&mut self, out: &mut Output, stream: Option<Stream<'_>>) -> Step {
         match self.pending.take() {
-            Some(Pending::Prepare(Preparing { name, sql, types })) => {
-                self.prepare(&name, &sql, &types, out)
-            }
             Some(Pending::Execute(name, max_rows)) => self.execute(&name, max_rows, out, stream),
             Some(Pending::Resume(call)) => {
                 let Some(session) = &mut self.session else { return Step::Close };

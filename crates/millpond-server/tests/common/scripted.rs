@@ -6,7 +6,6 @@
 //! * `commit`: a commit that becomes durable when the test wakes it
 //! * `copy`: takes COPY data and reports the number of bytes
 //! * `fail`, `fatal`, `panic`: ends in an error, a fatal error, a panic
-//! * `slow STATEMENT`: is prepared only where waiting is allowed
 
 use millpond::{
     ColumnDesc, CommandTag, CommitTicket, ConnectOptions, CopyFormat, DataType, Datum, Executed,
@@ -24,8 +23,6 @@ pub struct Strings {
     opened: Condvar,
     pub wakers: Mutex<Vec<Waker>>,
     pub sessions: AtomicUsize,
-    /// How many `slow` statements have been prepared.
-    pub slow: AtomicUsize,
     next_pid: AtomicI32,
 }
 
@@ -210,19 +207,11 @@ impl Session for ScriptedSession {
         sink.complete(CommandTag::plain("COMMIT"))?;
         Ok(Executed::Complete)
     }
-    fn prepare(&mut self, sql: &str, _: &[Option<DataType>]) -> Result<Option<Statement>> {
-        let sql = match sql.strip_prefix("slow ") {
-            Some(_) if self.wait == Wait::Never => return Ok(None),
-            Some(sql) => {
-                self.strings.slow.fetch_add(1, Ordering::SeqCst);
-                sql
-            }
-            None => sql,
-        };
+    fn prepare(&mut self, sql: &str, _: &[Option<DataType>]) -> Result<Statement> {
         if sql == "unparsable" {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "no"));
         }
-        Ok(Some(Statement { sql: sql.to_owned(), columns: Arc::clone(&self.columns) }))
+        Ok(Statement { sql: sql.to_owned(), columns: Arc::clone(&self.columns) })
     }
     fn bind(&mut self, statement: &Statement, _: Params) -> Result<ScriptedPortal> {
         Ok(ScriptedPortal { statement: statement.clone(), given: 0 })

@@ -5,7 +5,6 @@ use super::{Fixture, V3_0, V3_2};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::io::Write;
-use std::sync::atomic::Ordering;
 
 #[test]
 fn start_up_negotiates() {
@@ -149,42 +148,40 @@ fn errors_skip_to_sync() {
 }
 
 #[test]
-fn slow_planning_runs_on_the_blocking_pool() {
+fn statements_are_prepared_in_a_pipeline() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     // In a pipeline the replies keep their order, and later messages find the statement.
     let describe = message(b'D', &[b"S\0"]);
     let batch = [
         parse("before", "rows 1"),
-        parse("", "slow rows 2"),
+        parse("", "rows 2"),
         describe,
         bind("", ""),
         execute("", 0),
-        parse("x", "slow rows 1"),
+        parse("x", "rows 1"),
         sync(),
         message(b'Q', &[b"rows 1\0"]),
     ];
     client.send(&batch.concat());
     assert_eq!((client.kinds(), client.kinds()), ("11tT2DDC1Z".into(), "TDCZ".into()));
-    assert_eq!(fixture.strings.slow.load(Ordering::SeqCst), 2);
     client.send(&[bind("", "x"), execute("", 0), sync()].concat());
     assert_eq!(client.kinds(), "2DCZ");
 
-    // An error on the blocking pool skips to Sync, like one on the loop.
-    let batch = [parse("y", "slow unparsable"), bind("", "y"), execute("", 0), sync()];
+    // An error skips to Sync.
+    let batch = [parse("y", "unparsable"), bind("", "y"), execute("", 0), sync()];
     client.send(&[batch.concat(), message(b'Q', &[b"rows 0\0"])].concat());
     let (failed, next) = (client.replies(), client.kinds());
     assert_eq!((failed[0].sqlstate().as_str(), failed.len(), next.as_str()), ("42601", 2, "TCZ"));
     // A duplicate name is an error before the statement is planned.
-    client.send(&[parse("x", "slow rows 1"), bind("", "x"), sync()].concat());
+    client.send(&[parse("x", "rows 1"), bind("", "x"), sync()].concat());
     let failed = client.replies();
     assert_eq!((failed[0].sqlstate().as_str(), failed.len()), ("42P05", 2));
-    assert_eq!(fixture.strings.slow.load(Ordering::SeqCst), 3);
     client.send(&[bind("", "y"), sync()].concat());
     assert_eq!(client.replies()[0].sqlstate(), "26000");
 
     // Flush brings the reply as well.
-    client.send(&[parse("", "slow rows 1"), message(b'H', &[])].concat());
+    client.send(&[parse("", "rows 1"), message(b'H', &[])].concat());
     assert_eq!(client.reply().map(|r| r.kind), Some('1'));
     client.send(&[bind("", ""), execute("", 0), sync()].concat());
     assert_eq!(client.kinds(), "2DCZ");

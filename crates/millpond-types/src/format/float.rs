@@ -34,7 +34,7 @@ const SHORT_FRACTIONS: f64 = (1_u64 << 26) as f64;
 /// Whether a text reads as the number.
 type IsSame<'a> = &'a dyn Fn(&str) -> bool;
 
-/// Writes a number with so many digits, or with the fewest that read back. `kind` says whether it
+/// Writes a number with `digits` digits, or with the fewest that read back. `kind` says whether it
 /// is no number, infinite, negative; `always` how many digits its type always holds. `tie` is there
 /// if the number may lie in the middle of two numbers with the fewest digits.
 fn write_rounded(

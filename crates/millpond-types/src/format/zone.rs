@@ -184,7 +184,7 @@ mod named {
     const EPOCH_2000_US: i64 = 946_684_800_000_000;
     const DAY_US: i64 = 86_400_000_000;
 
-    /// After so many years, dates fall on the same days of the week again.
+    /// 400 years: then dates fall on the same days of the week again.
     const CYCLE_US: i64 = 146_097 * DAY_US;
     /// The first year without rules.
     const FIRST_UNKNOWN: i32 = 2100;

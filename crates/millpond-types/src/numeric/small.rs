@@ -63,12 +63,19 @@ impl NumericRef<'_> {
             return None;
         }
         let shift = i64::from(scale) + 4 * i64::from(exponent);
-        let power = 10i128.checked_pow(u32::try_from(shift.unsigned_abs()).ok()?)?;
-        if shift >= 0 {
-            return coefficient.checked_mul(power);
+        if let Ok(places) = u32::try_from(shift) {
+            return coefficient.checked_mul(10i128.checked_pow(places)?);
         }
         // What is cut are the zeros that fill the last digit of base 10000.
-        (coefficient % power == 0).then_some(coefficient / power)
+        let power = 10i64.checked_pow(u32::try_from(-shift).ok()?)?;
+        match i64::try_from(coefficient) {
+            // Division of wider integers costs much more.
+            Ok(short) => (short % power == 0).then_some((short / power).into()),
+            Err(_) => {
+                let power = i128::from(power);
+                (coefficient % power == 0).then_some(coefficient / power)
+            }
+        }
     }
 }
 

@@ -184,6 +184,11 @@ impl Func {
         matches!(self.0.body, Body::Lock(_) | Body::Sleep(_))
     }
 
+    /// Whether it makes time stamps of dates, to compare them with time stamps without zone.
+    pub(crate) fn is_date_in_order(self) -> bool {
+        std::ptr::eq(self.0, &datetime::DATE_IN_ORDER)
+    }
+
     /// The type of its result, if that does not depend on its arguments.
     pub fn result_type(self) -> Option<DataType> {
         match self.0.result {

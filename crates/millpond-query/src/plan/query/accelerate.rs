@@ -1,7 +1,7 @@
 //! Which aggregations a second executor may run, where there is one.
 
 use super::Planning;
-use super::node::{Accelerated, Aggregate, CteKind, Node, QueryPlan, Strategy};
+use super::node::{Acceleration, Aggregate, CteKind, Node, QueryPlan, Strategy};
 use super::node_walk::{each_own, inputs, inputs_mut};
 use crate::DataType;
 use crate::analyze::tree::{AggregateCall, AggregateFunction};
@@ -26,11 +26,11 @@ impl Planning<'_> {
 /// Marks the aggregations of tables and joins that compute only what the second executor has. Those
 /// of subqueries that run for each row are not among them. `is_much` says whether it pays.
 pub(super) fn mark(plan: &mut QueryPlan, is_much: bool) {
-    let how = if is_much { Accelerated::Worthwhile } else { Accelerated::Possible };
+    let how = if is_much { Acceleration::Worthwhile } else { Acceleration::Possible };
     mark_plan(plan, how);
 }
 
-fn mark_plan(plan: &mut QueryPlan, how: Accelerated) {
+fn mark_plan(plan: &mut QueryPlan, how: Acceleration) {
     mark_below(&mut plan.root, how);
     for cte in &mut plan.ctes {
         if let CteKind::Plain(node, _) = &mut cte.kind {
@@ -42,7 +42,7 @@ fn mark_plan(plan: &mut QueryPlan, how: Accelerated) {
     }
 }
 
-fn mark_below(node: &mut Node, how: Accelerated) {
+fn mark_below(node: &mut Node, how: Acceleration) {
     if let Node::Aggregate(aggregate) = node
         && is_of_tables(aggregate)
     {
@@ -121,8 +121,10 @@ const SHARED_FUNCTIONS: &[&str] = &[
     "lower",
     "substr",
     "substring",
+    "timestamp",
     "timestamp_mi_interval",
     "timestamp_pl_interval",
+    "timestamptz",
     "upper",
 ];
 

@@ -1,7 +1,7 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
 use super::node::{
-    Accelerated, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, Strategy,
+    Acceleration, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, Strategy,
     SubPlan,
 };
 use super::node_walk::inputs;
@@ -219,7 +219,7 @@ impl Explain<'_> {
             }
             Node::Aggregate(aggregate) => {
                 self.group_keys(aggregate, place);
-                if aggregate.accelerated == Accelerated::Worthwhile {
+                if aggregate.accelerated == Acceleration::Worthwhile {
                     self.note(place, "Accelerated: true".to_owned());
                 }
             }

@@ -301,12 +301,12 @@ pub struct Aggregate {
     pub grouping: Vec<Vec<usize>>,
     pub(crate) strategy: Strategy,
     /// Whether a second executor may run it, if there is one.
-    pub(crate) accelerated: Accelerated,
+    pub(crate) accelerated: Acceleration,
 }
 
 /// Whether a second executor may run something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Accelerated {
+pub(crate) enum Acceleration {
     No,
     /// It would take longer.
     Possible,

@@ -43,7 +43,7 @@ pub(crate) fn each_scan<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Scan)) {
 }
 
 /// The nodes below a node.
-pub(super) fn inputs(node: &Node) -> Vec<&Node> {
+pub(crate) fn inputs(node: &Node) -> Vec<&Node> {
     match node {
         Node::Result { .. }
         | Node::Scan(_)
@@ -166,7 +166,7 @@ fn own_exprs(node: &mut Node, each: Each<'_>) -> Result<()> {
 }
 
 /// Calls `each` for the expressions of a node, without those of the nodes below it.
-pub(super) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
+pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
     match node {
         Node::Cte { .. }
         | Node::WorkTable { .. }

@@ -3,7 +3,7 @@
 use super::Planning;
 use super::build::filtered;
 use super::estimate::UNKNOWN_ROWS;
-use super::node::{Accelerated, Aggregate, Limit, NestedLoop, Node, Strategy};
+use super::node::{Acceleration, Aggregate, Limit, NestedLoop, Node, Strategy};
 use super::order::Wanted;
 use super::problem::{Problem, Relation};
 use super::shared_states::shared_states;
@@ -168,7 +168,7 @@ impl Planning<'_> {
             calls,
             grouping: grouping.grouping.clone(),
             strategy,
-            accelerated: Accelerated::No,
+            accelerated: Acceleration::No,
         }));
         let ordered = is_sorted && plain && by_keys.is_some() && !sort.is_empty();
         Ok(Path { node, targets: Vec::new(), rows, cost, ordered, one_row })

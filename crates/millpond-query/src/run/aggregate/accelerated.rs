@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::exec::Scanner;
 use crate::memory::{Rows, Tuplestore};
 use crate::plan::external::{Aggregation, Outcome, Surroundings};
-use crate::plan::query::node::{Accelerated, Aggregate};
+use crate::plan::query::node::{Acceleration, Aggregate};
 use crate::plan::query::node_walk::each_scan;
 use crate::run::{Context, SlotRow, kept};
 use crate::{Datum, Value};
@@ -18,9 +18,9 @@ pub(super) fn is_wanted(aggregate: &Aggregate, cx: &Context<'_>) -> bool {
     let setting = || work.facts.settings.text("accelerator");
     work.accelerator.is_some()
         && match aggregate.accelerated {
-            Accelerated::No => false,
-            Accelerated::Possible => setting() == "force",
-            Accelerated::Worthwhile => setting() != "off",
+            Acceleration::No => false,
+            Acceleration::Possible => setting() == "force",
+            Acceleration::Worthwhile => setting() != "off",
         }
 }
 

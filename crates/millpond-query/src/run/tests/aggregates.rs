@@ -4,7 +4,7 @@ use AggregateFunction as F;
 
 use super::*;
 use crate::analyze::tree::Regression;
-use crate::plan::query::node::{Accelerated, Aggregate, Strategy};
+use crate::plan::query::node::{Acceleration, Aggregate, Strategy};
 use crate::plan::query::shared_states::shared_states;
 
 const NUMERIC: DataType = crate::expr::types::NUMERIC;
@@ -36,7 +36,7 @@ fn aggregate(strategy: Strategy, keys: Vec<Expr>, calls: Vec<AggregateCall>) -> 
         states,
         grouping,
         strategy,
-        accelerated: Accelerated::No,
+        accelerated: Acceleration::No,
     }
 }
 

@@ -12,7 +12,7 @@ use super::*;
 use crate::analyze::tree::SetOperator;
 use crate::error::SqlState;
 use crate::memory::SessionMemory;
-use crate::plan::query::node::{Accelerated, Aggregate, HashJoin, Strategy};
+use crate::plan::query::node::{Acceleration, Aggregate, HashJoin, Strategy};
 
 const LITTLE: usize = 64 << 10;
 const AMPLE: usize = 64 << 20;
@@ -65,7 +65,7 @@ fn aggregate(sets: Option<Vec<Vec<usize>>>, seed: u64) -> QueryPlan {
         states: vec![0, 1],
         grouping: vec![],
         strategy: Strategy::Hashed,
-        accelerated: Accelerated::No,
+        accelerated: Acceleration::No,
     };
     let output = (0..4).filter(|place| *place != 1).map(|place| col(2, place)).collect();
     plan(Node::Aggregate(Box::new(aggregate)), output)
