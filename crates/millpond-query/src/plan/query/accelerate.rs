@@ -2,7 +2,7 @@
 
 use super::Planning;
 use super::node::{Acceleration, Aggregate, CteKind, Node, QueryPlan, Strategy};
-use super::node_walk::{each_own, inputs, inputs_mut};
+use super::node_walk::{each_own, each_scan, inputs, inputs_mut};
 use crate::DataType;
 use crate::analyze::tree::{AggregateCall, AggregateFunction};
 use crate::expr::{Arith, Expr};
@@ -46,7 +46,10 @@ fn mark_below(node: &mut Node, how: Acceleration) {
     if let Node::Aggregate(aggregate) = node
         && is_of_tables(aggregate)
     {
-        aggregate.accelerated = how;
+        aggregate.accelerated = match how {
+            Acceleration::Worthwhile if looks_up(&aggregate.input) => Acceleration::Possible,
+            how => how,
+        };
         return;
     }
     inputs_mut(node).into_iter().for_each(|input| mark_below(input, how));
@@ -60,6 +63,17 @@ fn is_of_tables(aggregate: &Aggregate) -> bool {
         shared &= is_shared(node);
     });
     shared && nodes <= MOST_NODES && is_shared_aggregation(aggregate)
+}
+
+/// Whether a join looks rows up by key. The second executor would read their tables instead.
+fn looks_up(node: &Node) -> bool {
+    let mut found = false;
+    each_node(node, &mut |node| {
+        if let Node::NestedLoop(join) = node {
+            each_scan(&join.inner, &mut |scan| found |= scan.access.index().is_some());
+        }
+    });
+    found
 }
 
 fn each_node(node: &Node, visit: &mut dyn FnMut(&Node)) {
