@@ -70,11 +70,10 @@ pub(crate) fn frame_in(entry: &AtomicU64) -> Option<u32> {
 
 /// The number of entries in a chunk.
 const CHUNK: usize = if cfg!(any(miri, loom, shuttle)) { 4 } else { 512 };
-/// The number of chunks in the first table. Each further table is as large as all before it
-/// together.
+/// The number of chunks in the first table. Each further table is twice as large.
 const FIRST_TABLE: usize = 8;
 /// The number of tables: enough for 2^32 blocks.
-const TABLES: usize = (u32::MAX as usize / CHUNK / FIRST_TABLE).ilog2() as usize + 2;
+const TABLES: usize = locate(u32::MAX as usize / CHUNK).0 + 1;
 
 /// A chunk fills one page of memory.
 #[repr(C, align(4096))]
@@ -88,18 +87,15 @@ pub(crate) struct PageTable {
 }
 
 fn table_len(table: usize) -> usize {
-    if table == 0 { FIRST_TABLE } else { FIRST_TABLE << (table - 1) }
+    FIRST_TABLE << table
 }
 
-/// The table that has a chunk, and the index in it.
+/// The table that has a chunk, and the index in it. The tables before number `table` have
+/// `table_len(table) - FIRST_TABLE` chunks together.
 #[inline]
-fn locate(chunk: usize) -> (usize, usize) {
-    let group = chunk / FIRST_TABLE;
-    if group == 0 {
-        return (0, chunk);
-    }
-    let table = group.ilog2() as usize + 1;
-    (table, chunk - (FIRST_TABLE << (table - 1)))
+const fn locate(chunk: usize) -> (usize, usize) {
+    let table = ((chunk + FIRST_TABLE) / FIRST_TABLE).ilog2() as usize;
+    (table, chunk + FIRST_TABLE - (FIRST_TABLE << table))
 }
 
 impl PageTable {
@@ -184,8 +180,8 @@ impl PageTable {
     ) -> impl Iterator<Item = (BlockNumber, &AtomicU64)> {
         let first = first.0 as usize;
         let chunks = (0..TABLES).flat_map(move |table| {
-            let start = if table == 0 { 0 } else { table_len(table) };
             let len = table_len(table);
+            let start = len - FIRST_TABLE;
             let some = !self.tables[table].load(Ordering::Acquire).is_null();
             let range = if some { start..start + len } else { 0..0 };
             range.filter(move |number| (number + 1) * CHUNK > first)
