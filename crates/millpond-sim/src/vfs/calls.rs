@@ -15,7 +15,7 @@ use super::file::SimVfsFile;
 use super::machine::{Machine, power_loss};
 use super::trace::{Called, hash_of, outcome};
 use super::tree::NodeId;
-use super::{Errno, Kind, SimVfs, VfsFault, When};
+use super::{Errno, Kind, Rates, SimVfs, VfsFault, When};
 
 #[derive(Debug)]
 struct SimVfsDirectory {
@@ -70,12 +70,17 @@ fn carried_out<T>(
     as_number: impl FnOnce(&T) -> u64,
 ) -> io::Result<T> {
     let result = machine.begin(generation, kind).and_then(|fault| {
-        if fault == Some(VfsFault::DiskFull) {
-            machine.faults.disk_full = true;
-        }
-        if fault == Some(VfsFault::ReadOnly) {
-            machine.faults.read_only = true;
-            return Err(Errno::Io.error());
+        match fault {
+            Some(VfsFault::DiskFull) => machine.faults.disk_full = true,
+            Some(VfsFault::ReadOnly) => {
+                machine.faults.read_only = true;
+                return Err(Errno::Io.error());
+            }
+            Some(VfsFault::Dead) => {
+                machine.faults.rates = Rates::DEAD;
+                return Err(Errno::Io.error());
+            }
+            _ => {}
         }
         effect(machine, fault)
     });

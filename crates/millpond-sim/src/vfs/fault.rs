@@ -63,6 +63,8 @@ pub enum VfsFault {
     DiskFull,
     /// From now on every call fails, except those that only read.
     ReadOnly,
+    /// From now on every call fails.
+    Dead,
 }
 
 /// How likely each call is to fail in a way that a correct program survives without harm.
@@ -91,6 +93,16 @@ impl Rates {
         too_many_files: 0.0,
         interrupted: 0.01,
         short: 0.05,
+    };
+
+    /// Every call fails.
+    pub(super) const DEAD: Self = Self {
+        read_error: 1.0,
+        write_error: 1.0,
+        no_space: 0.0,
+        too_many_files: 0.0,
+        interrupted: 0.0,
+        short: 0.0,
     };
 }
 

@@ -163,7 +163,8 @@ impl VfsFile for SimVfsFile {
     }
 
     fn write_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        let mut bytes = Vec::new();
+        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
         let noted = Noted {
             content: hash_of(&bytes),
             ..Noted::new("write", &self.path).at(offset, bytes.len() as u64)

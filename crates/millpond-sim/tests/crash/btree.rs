@@ -5,7 +5,6 @@
 //! durable log, and nothing that was never inserted.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use millpond_buffer::{
     BlockNumber, BufferSession, ExclusivePage, Lsn, RelHandle, RelationId, Wait,
@@ -17,18 +16,20 @@ use millpond_engine::maintenance::checkpointer::Cause;
 use millpond_engine::transam::{SessionNo, Xid};
 use millpond_engine::wal::storage::create_fork;
 use millpond_engine::wal::{Record, log_and_apply};
-use millpond_sim::{Fault, SimDisk};
+use millpond_sim::vfs::{SimFs, VfsFault};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::machine::{Machine, One, Startable, for_each_seed, recover, start};
+use super::machine::{
+    IO_ERROR, Machine, One, POWER_LOSS, Startable, for_each_seed, recover, start,
+};
 
 const SEGMENT: u64 = 1 << 17;
 
 struct Tree(Machine);
 
 impl Startable for Tree {
-    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
+    fn start(disk: &SimFs, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
         Machine::recovered(disk, SEGMENT, 24, log_end).map(Tree)
     }
 
@@ -196,9 +197,9 @@ fn check(tree: &Tree, ledger: &mut Ledger, end: Lsn) {
     ledger.acknowledged = Lsn::ZERO;
 }
 
-fn rounds(count: u64, fault: Option<Fault>) {
+fn rounds(count: u64, fault: Option<VfsFault>) {
     for_each_seed(count, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut tree: Tree = start(&disk);
         let mut ledger = Ledger { acknowledged: tree.create().unwrap(), ..Ledger::default() };
         for _ in 0..4 {
@@ -224,7 +225,7 @@ fn rounds(count: u64, fault: Option<Fault>) {
 
 #[test]
 fn power_loss_leaves_a_whole_tree() {
-    rounds(12, Some(Fault::PowerLoss));
+    rounds(12, Some(POWER_LOSS));
 }
 
 #[test]
@@ -234,10 +235,10 @@ fn a_killed_process_leaves_a_whole_tree() {
 
 #[test]
 fn one_failed_call_leaves_a_whole_tree() {
-    rounds(8, Some(Fault::Once));
+    rounds(8, Some(IO_ERROR));
 }
 
 #[test]
 fn a_full_disk_leaves_a_whole_tree() {
-    rounds(5, Some(Fault::DiskFull));
+    rounds(5, Some(VfsFault::DiskFull));
 }

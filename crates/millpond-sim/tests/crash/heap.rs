@@ -26,13 +26,15 @@ use millpond_engine::transam::{
     CommandId, Durability, LockStrength, Snapshot, Transactions, Xid, XidStatus,
 };
 use millpond_engine::wal::storage::create_fork;
-use millpond_engine::wal::{Decoded, LogStore, RmgrId};
+use millpond_engine::wal::{Decoded, RmgrId};
 use millpond_engine::{EngineError, EngineResult};
-use millpond_sim::{Fault, SimDisk};
+use millpond_sim::vfs::{SimFs, VfsFault};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::machine::{Reclaiming, Startable, for_each_seed, log_config, recover, start};
+use super::machine::{
+    IO_ERROR, POWER_LOSS, Reclaiming, Startable, for_each_seed, log_config, recover, start, stores,
+};
 
 const SEGMENT: u64 = 1 << 17;
 const SESSIONS: u16 = 8;
@@ -86,9 +88,8 @@ struct Machine {
 }
 
 impl Startable for Machine {
-    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
-        let pages = disk.pages();
-        let store: Arc<dyn LogStore> = disk.log(SEGMENT);
+    fn start(disk: &SimFs, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
+        let (pages, store) = stores(disk, SEGMENT)?;
         let mut recovering = Recovering::open(store, &*pages, log_config(SEGMENT))?;
         let log = Arc::clone(recovering.log());
         *log_end = Some(log.insert_position());
@@ -340,9 +341,9 @@ fn check(machine: &Machine, ledger: &mut Ledger) {
     assert_eq!(only_rows(visible(&ctx, &heap).unwrap()), rows);
 }
 
-fn rounds(count: u64, fault: Option<Fault>) {
+fn rounds(count: u64, fault: Option<VfsFault>) {
     for_each_seed(count, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut machine: Machine = start(&disk);
         let mut ledger = Ledger { states: vec![Rows::new()], next_key: 0 };
         for _ in 0..4 {
@@ -369,7 +370,7 @@ fn rounds(count: u64, fault: Option<Fault>) {
 
 #[test]
 fn power_loss_loses_nothing_acknowledged() {
-    rounds(12, Some(Fault::PowerLoss));
+    rounds(12, Some(POWER_LOSS));
 }
 
 #[test]
@@ -379,10 +380,10 @@ fn a_killed_process_loses_nothing_acknowledged() {
 
 #[test]
 fn one_failed_call_loses_nothing_acknowledged() {
-    rounds(8, Some(Fault::Once));
+    rounds(8, Some(IO_ERROR));
 }
 
 #[test]
 fn a_full_disk_loses_nothing_acknowledged() {
-    rounds(6, Some(Fault::DiskFull));
+    rounds(6, Some(VfsFault::DiskFull));
 }

@@ -6,8 +6,6 @@
 //! pages must be those of some prefix of the work, and the prefix must include everything
 //! acknowledged.
 
-use std::sync::Arc;
-
 use millpond_buffer::{
     BlockNumber, BufferSession, ExclusivePage, Lsn, PageRead, RelHandle, RelationId, Wait,
 };
@@ -16,11 +14,13 @@ use millpond_engine::maintenance::checkpointer::Cause;
 use millpond_engine::transam::{SessionNo, Xid};
 use millpond_engine::wal::storage::{create_fork, truncate_fork};
 use millpond_engine::wal::{ImageMode, Record, RmgrId, info, log_and_apply};
-use millpond_sim::{Fault, SimDisk};
+use millpond_sim::vfs::{SimFs, VfsFault};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::machine::{Machine, One, Startable, for_each_seed, recover, start};
+use super::machine::{
+    IO_ERROR, Machine, One, POWER_LOSS, Startable, for_each_seed, recover, start,
+};
 
 const SEGMENT: u64 = 1 << 16;
 const BLOCKS: u32 = 12;
@@ -42,7 +42,7 @@ impl std::ops::Deref for Pages {
 }
 
 impl Startable for Pages {
-    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
+    fn start(disk: &SimFs, log_end: &mut Option<Lsn>) -> EngineResult<Self> {
         Machine::recovered(disk, SEGMENT, 10, log_end).map(Pages)
     }
 
@@ -52,7 +52,7 @@ impl Startable for Pages {
 }
 
 /// Starts on a new disk and creates the pages durably.
-fn created(disk: &Arc<SimDisk>, ledger: &mut Ledger) -> Pages {
+fn created(disk: &SimFs, ledger: &mut Ledger) -> Pages {
     let pages: Pages = start(disk);
     ledger.acknowledged = pages.create().unwrap();
     pages.log.flush(ledger.acknowledged).unwrap();
@@ -200,11 +200,11 @@ fn check(machine: &Pages, ledger: &mut Ledger, end: Lsn) {
 #[test]
 fn power_loss_at_any_call_loses_nothing_acknowledged() {
     for_each_seed(60, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
         let mut machine = created(&disk, &mut ledger);
         for _ in 0..4 {
-            disk.fail_after(rng.random_range(0..400), Fault::PowerLoss);
+            disk.fail_after(rng.random_range(0..400), POWER_LOSS);
             let _ = work(&machine, &mut ledger, rng, 600);
             machine.abandon();
             disk.crash();
@@ -221,7 +221,7 @@ fn power_loss_at_any_call_loses_nothing_acknowledged() {
 fn many_sessions_lose_nothing_acknowledged() {
     const SESSIONS: u32 = 3;
     for_each_seed(25, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut machine: Pages = start(&disk);
         let created = machine.create().unwrap();
         machine.log.flush(created).unwrap();
@@ -229,7 +229,7 @@ fn many_sessions_lose_nothing_acknowledged() {
             .map(|_| Ledger { next: 1, acknowledged: created, ..Ledger::default() })
             .collect();
         for _ in 0..3 {
-            disk.fail_after(rng.random_range(0..600), Fault::PowerLoss);
+            disk.fail_after(rng.random_range(0..600), POWER_LOSS);
             std::thread::scope(|scope| {
                 for (no, ledger) in ledgers.iter_mut().enumerate() {
                     let mut rng = StdRng::seed_from_u64(rng.random());
@@ -272,7 +272,7 @@ fn many_sessions_lose_nothing_acknowledged() {
 #[test]
 fn a_killed_process_loses_nothing_acknowledged() {
     for_each_seed(30, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
         let mut machine = created(&disk, &mut ledger);
         for _ in 0..3 {
@@ -288,9 +288,9 @@ fn a_killed_process_loses_nothing_acknowledged() {
     });
 }
 
-fn one_failing_call(fault: Fault, rounds: u64) {
+fn one_failing_call(fault: VfsFault, rounds: u64) {
     for_each_seed(rounds, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
         let machine = created(&disk, &mut ledger);
         disk.fail_after(rng.random_range(0..300), fault);
@@ -309,22 +309,22 @@ fn one_failing_call(fault: Fault, rounds: u64) {
 
 #[test]
 fn one_failed_call_loses_nothing_acknowledged() {
-    one_failing_call(Fault::Once, 60);
+    one_failing_call(IO_ERROR, 60);
 }
 
 #[test]
 fn a_disk_that_fails_for_good_loses_nothing_acknowledged() {
-    one_failing_call(Fault::ForGood, 30);
+    one_failing_call(VfsFault::Dead, 30);
 }
 
 #[test]
 fn a_full_disk_loses_nothing_acknowledged() {
-    one_failing_call(Fault::DiskFull, 30);
+    one_failing_call(VfsFault::DiskFull, 30);
 }
 
 #[test]
 fn commits_succeed_again_after_a_full_disk() {
-    let disk = SimDisk::new(1);
+    let disk = SimFs::new(1);
     let mut rng = StdRng::seed_from_u64(1);
     let mut ledger = Ledger { next: 1, ..Ledger::default() };
     let machine = created(&disk, &mut ledger);
@@ -337,14 +337,14 @@ fn commits_succeed_again_after_a_full_disk() {
         let refused = truncate_fork(&one, &machine.pool, handle.rel(), BLOCKS);
         assert!(refused.is_err());
     }
-    disk.fail_after(0, Fault::DiskFull);
+    disk.fail_after(0, VfsFault::DiskFull);
     let error = loop {
         let (session, handle) = machine.session().unwrap();
         if let Err(error) = work_once(&machine, &session, &handle, &mut ledger, &mut rng) {
             break error.to_string();
         }
     };
-    assert!(error.contains("no space left"), "{error}");
+    assert!(error.contains("No space left"), "{error}");
     assert_eq!(machine.log.is_stopped(), None);
     // Fill the log until even the shortest record is refused. Creating an existing fork logs one.
     let rel = RelationId::constant(5).main();
@@ -368,7 +368,7 @@ fn commits_succeed_again_after_a_full_disk() {
 
 #[test]
 fn a_failed_sync_stops_the_log_for_good() {
-    let disk = SimDisk::new(2);
+    let disk = SimFs::new(2);
     let machine: Pages = start(&disk);
     machine.create().unwrap();
     machine.log.flush(machine.log.insert_position()).unwrap();
@@ -377,7 +377,7 @@ fn a_failed_sync_stops_the_log_for_good() {
     for _ in 0..20 {
         let end = machine.log.insert(SessionNo(0), &record).unwrap().end;
         // The fault hits the write, or the sync after it.
-        disk.fail_after(1, Fault::Once);
+        disk.fail_after(1, IO_ERROR);
         if machine.log.flush(end).is_err() {
             stopped = true;
             break;
@@ -386,16 +386,24 @@ fn a_failed_sync_stops_the_log_for_good() {
     assert!(stopped);
     disk.heal();
     let error = machine.log.insert(SessionNo(0), &record).unwrap_err().to_string();
-    assert!(error.contains("input/output error"), "{error}");
+    assert!(error.contains("Input/output error"), "{error}");
     assert!(machine.log.flush(machine.log.insert_position()).is_err());
     assert!(machine.checkpoints.run(Cause::Requested).is_err());
     machine.abandon();
 }
 
+/// Flips a bit of the byte at a log position, durably, unless its segment has been recycled.
+fn flip_log_bit(disk: &SimFs, at: u64, bit: u32) {
+    let path = format!("/wal/{:016x}", at / SEGMENT);
+    let Ok(mut bytes) = disk.bytes(path.as_ref()) else { return };
+    bytes[(at % SEGMENT) as usize] ^= 1 << bit;
+    disk.put(path.as_ref(), bytes).unwrap();
+}
+
 #[test]
 fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
     for_each_seed(60, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let mut ledger = Ledger { next: 1, ..Ledger::default() };
         let machine = created(&disk, &mut ledger);
         let from = machine.log.insert_position();
@@ -410,7 +418,7 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
         machine.log.flush(last).unwrap();
         disk.kill();
         machine.abandon();
-        disk.flip_log_bit(SEGMENT, from.get(), until - from.get());
+        flip_log_bit(&disk, rng.random_range(from.get()..until), rng.random_range(0..8));
         let mut end = None;
         match Pages::start(&disk, &mut end) {
             Err(error) => {
@@ -429,7 +437,7 @@ fn a_flipped_bit_in_acknowledged_log_is_an_error_or_harmless() {
 #[test]
 fn truncation_and_creation_are_redone() {
     for_each_seed(30, |seed, rng| {
-        let disk = SimDisk::new(seed);
+        let disk = SimFs::new(seed);
         let machine: Pages = start(&disk);
         let rel = RelationId::constant(9).main();
         let one = One(&machine.log, SessionNo(1));

@@ -6,42 +6,67 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millpond_buffer::{BufferError, BufferPool, Lsn, PoolConfig, Reclaimer, Wait};
+use millpond_buffer::{
+    BufferError, BufferPool, FileStore, FileStoreOptions, IoMethod, Lsn, PoolConfig, Reclaimer,
+    Wait,
+};
 use millpond_engine::EngineResult;
 use millpond_engine::maintenance::checkpointer::{
     Cause, CheckpointConfig, CheckpointParts, Checkpoints,
 };
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
 use millpond_engine::transam::{SessionNo, Xid};
-use millpond_engine::wal::{Decoded, Log, LogConfig, LogStore, Logging};
-use millpond_sim::{Fault, SimDisk};
+use millpond_engine::wal::{Decoded, FileLogStore, Log, LogConfig, Logging, WalError};
+use millpond_sim::vfs::{Errno, SimFs, VfsFault, When};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+/// One call fails.
+pub const IO_ERROR: VfsFault = VfsFault::Error(Errno::Io, When::Halfway);
+
+/// The power fails during a call.
+pub const POWER_LOSS: VfsFault = VfsFault::PowerLoss(When::Halfway);
+
+/// Opens the files of relations and of the log. Pages are written by other threads, too, so that
+/// writes are in progress when the power fails.
+pub fn stores(
+    disk: &SimFs,
+    segment_bytes: u64,
+) -> EngineResult<(Arc<FileStore>, Arc<FileLogStore>)> {
+    let mut options = FileStoreOptions::default();
+    options.vfs = disk.mount();
+    options.io_method = IoMethod::Worker;
+    let pages = FileStore::open_with("/base", options).map_err(BufferError::from)?;
+    // This makes the name of the directory above durable, too.
+    let log = FileLogStore::open_on(disk.mount(), "/".as_ref(), segment_bytes)
+        .map_err(|source| WalError::io("open the log", source))?;
+    Ok((Arc::new(pages), Arc::new(log)))
+}
 
 /// A system that recovers from a disk and runs until it is abandoned.
 pub trait Startable: Sized {
     /// Recovers, and writes the checkpoint at the end of recovery. Sets `log_end` to the end of the
     /// log as soon as that is known, even if a later step fails.
-    fn start(disk: &Arc<SimDisk>, log_end: &mut Option<Lsn>) -> EngineResult<Self>;
+    fn start(disk: &SimFs, log_end: &mut Option<Lsn>) -> EngineResult<Self>;
 
     /// Drops it as a crash does.
     fn abandon(self);
 }
 
 /// The first start, on a disk that does not fail.
-pub fn start<M: Startable>(disk: &Arc<SimDisk>) -> M {
+pub fn start<M: Startable>(disk: &SimFs) -> M {
     M::start(disk, &mut None).unwrap()
 }
 
 /// Starts after a crash. Sometimes the power fails during recovery, too. Returns the end of the log
 /// as the first attempt found it: later attempts find records that earlier ones have added.
-pub fn recover<M: Startable>(disk: &Arc<SimDisk>, rng: &mut StdRng) -> (M, Lsn) {
+pub fn recover<M: Startable>(disk: &SimFs, rng: &mut StdRng) -> (M, Lsn) {
     let mut log_end = None;
     for _ in 0..4 {
         if rng.random_bool(0.5) {
             break;
         }
-        disk.fail_after(rng.random_range(0..80), Fault::PowerLoss);
+        disk.fail_after(rng.random_range(0..80), POWER_LOSS);
         let mut end = None;
         if let Ok(machine) = M::start(disk, &mut end) {
             machine.abandon();
@@ -91,7 +116,7 @@ pub struct Reclaiming {
 
 impl Reclaiming {
     /// For about half of the machines, depending on the number of calls so far.
-    pub fn sometimes(disk: &SimDisk, pool: &Arc<BufferPool>) -> Option<Self> {
+    pub fn sometimes(disk: &SimFs, pool: &Arc<BufferPool>) -> Option<Self> {
         if disk.calls().is_multiple_of(2) {
             return None;
         }
@@ -163,13 +188,12 @@ pub struct Machine {
 impl Machine {
     /// A machine with so few frames that pages are written and read again all the time.
     pub fn recovered(
-        disk: &Arc<SimDisk>,
+        disk: &SimFs,
         segment_bytes: u64,
         frames: usize,
         log_end: &mut Option<Lsn>,
     ) -> EngineResult<Self> {
-        let pages = disk.pages();
-        let store: Arc<dyn LogStore> = disk.log(segment_bytes);
+        let (pages, store) = stores(disk, segment_bytes)?;
         let mut recovering = Recovering::open(store, &*pages, log_config(segment_bytes))?;
         let log = Arc::clone(recovering.log());
         *log_end = Some(log.insert_position());
