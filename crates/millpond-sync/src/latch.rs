@@ -32,17 +32,13 @@
 //! | `exclusive` | free | exclusive | |
 //! | | shared | claimed (DRAINING) | parks, until it is exclusive |
 //! | | claimed, exclusive | the same, PARKED | parks |
-//! | `upgrade` | shared | exclusive, claimed (DRAINING) | parks, until it is exclusive |
-//! | | claimed | the same | fails |
 //! | `unlock_exclusive` | exclusive | free | the queue's head, if PARKED (WOKEN if some are left) |
 //! | | exclusive, WOKEN | free, WOKEN | no thread |
 //! | | exclusive, PARKED | shared, claimed, exclusive | handed to the woken, if one is impatient |
 //! | `downgrade` | exclusive | as `unlock_exclusive`, plus one reader | the same |
-//! | deadline, parked behind WRITER | any | the last clears PARKED | |
-//! | deadline, claimed | claimed, just exclusive | as `unlock_exclusive` | the same |
 //!
-//! An upgrader that gives up its claim at a deadline remains a reader. `models/coverage.rs` has the
-//! table for every combination of flags, each with the model that reaches it.
+//! `models/coverage.rs` has the table for every combination of flags, each with the model that
+//! reaches it.
 //!
 //! **Waiting.** Acquiring is a compare-and-swap. A waiter spins about as long as parking takes,
 //! then parks, so no thread spins for long on a holder that does not run. A thread that releases
@@ -66,10 +62,10 @@
 //! WOKEN is set.
 //!
 //! The woken writer clears WOKEN by the very swap with which it claims the latch. Or it clears
-//! WOKEN while another thread holds the latch, and marks that it parks again (or would, but for its
-//! deadline). Either way there is a holder, whose release finds PARKED without WOKEN and wakes the
-//! rest. A claimer sets DRAINING, then checks under its queue's lock whether there are readers. The
-//! last reader sees the flag, or the claimer sees that it has left.
+//! WOKEN while another thread holds the latch, and marks that it parks again. Either way there is a
+//! holder, whose release finds PARKED without WOKEN and wakes the rest. A claimer sets DRAINING,
+//! then checks under its queue's lock whether there are readers. The last reader sees the flag, or
+//! the claimer sees that it has left.
 //!
 //! **Memory ordering.** Acquiring is *acquire*, releasing *release*. A writer that waited for
 //! readers loads the count with *acquire*, which pairs with each reader's release. A thread that is
@@ -78,14 +74,14 @@
 //! **Too many readers.** A forgotten guard ([`std::mem::forget`]) leaves its hold in the count for
 //! ever. The count has a bound, because the flags follow it in the word: a latch with
 //! [`MAX_READERS`] is full. Then [`Latch::try_shared`] refuses, and [`Latch::shared`] panics with
-//! nothing taken. An upgrade lowers the count, and a downgrade begins at zero. A release that hands
-//! the latch to parked readers adds one for each; above the bound there is room for all threads.
+//! nothing taken. A downgrade begins at zero. A release that hands the latch to parked readers adds
+//! one for each; above the bound there is room for all threads.
 //!
 //! **Failure.** The latch allocates nothing, and closures that run under the queue's lock do not
 //! panic. Only a full latch panics, before anything has been taken.
 //!
 //! The latch is raw: it has no guard and no data, and any thread may release it. A condition that a
-//! caller checked before it waited may no longer hold afterwards. Only an upgrade keeps it true.
+//! caller checked before it waited may no longer hold afterwards.
 
 mod turn;
 mod wait;
@@ -94,7 +90,6 @@ mod word;
 use crate::atomic::Ordering;
 use crate::mutant;
 use crate::parking;
-use std::time::Instant;
 use word::{DRAINING, FULL, READERS, WRITER, Word};
 
 pub use crate::version::Version;
@@ -160,14 +155,8 @@ impl Latch {
     pub fn shared(&self) {
         may_switch();
         if !self.try_shared() {
-            self.wait_shared(0, None);
+            self.wait_shared(0);
         }
-    }
-
-    /// Takes it shared, unless the deadline passes first. Panics as [`Latch::shared`] does.
-    #[must_use]
-    pub fn try_shared_until(&self, deadline: Instant) -> bool {
-        self.try_shared() || self.wait_shared(0, Some(deadline)).is_some()
     }
 
     /// Releases a shared hold.
@@ -199,14 +188,8 @@ impl Latch {
     pub fn exclusive(&self) {
         may_switch();
         if !self.try_exclusive() {
-            self.wait_exclusive(0, None);
+            self.wait_exclusive(0);
         }
-    }
-
-    /// Takes it exclusively, unless the deadline passes first.
-    #[must_use]
-    pub fn try_exclusive_until(&self, deadline: Instant) -> bool {
-        self.try_exclusive() || self.wait_exclusive(0, Some(deadline)).is_some()
     }
 
     /// Releases an exclusive hold.
@@ -222,38 +205,6 @@ impl Latch {
         if self.0.give(WRITER, 1).is_err() {
             self.release_and_wake(1);
         }
-    }
-
-    /// Turns the caller's shared hold into an exclusive one if it is the only hold and no thread
-    /// claims the latch. Otherwise the caller still holds it shared.
-    #[must_use]
-    pub fn try_upgrade(&self) -> bool {
-        let mut state = self.0.load(Ordering::Relaxed);
-        while state & (WRITER | READERS) == 1 {
-            match self.0.take(state, (state - 1) | WRITER) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    /// Turns the caller's shared hold into an exclusive one. Waits for the other readers to leave;
-    /// no writer gets in between.
-    ///
-    /// Returns `false`, at once, if another thread claims the latch already. That may be another
-    /// upgrader, which waits for this caller's hold: of two upgraders one succeeds and one fails. A
-    /// caller that failed still holds the latch shared. It must release it before it waits.
-    #[must_use]
-    pub fn upgrade(&self) -> bool {
-        self.claim_for_upgrade() && self.drain(1, None)
-    }
-
-    /// Like [`Latch::upgrade`], unless the deadline passes first. Then the caller still holds the
-    /// latch shared, and has held it throughout.
-    #[must_use]
-    pub fn try_upgrade_until(&self, deadline: Instant) -> bool {
-        self.claim_for_upgrade() && self.drain(1, Some(deadline))
     }
 
     /// Whether any thread holds it. This is only a hint, unless the caller has made sure of the

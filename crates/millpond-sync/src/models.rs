@@ -12,17 +12,11 @@
 
 mod coverage;
 #[cfg(loom)]
-mod escaped;
-#[cfg(loom)]
 mod overtaking;
 #[cfg(loom)]
 mod plain;
 #[cfg(all(shuttle, not(loom)))]
 mod shuttle_all;
-#[cfg(loom)]
-mod timed;
-#[cfg(loom)]
-mod upgrade;
 #[cfg(loom)]
 mod version;
 #[cfg(loom)]
@@ -30,9 +24,3 @@ mod with_loom;
 
 #[cfg(loom)]
 use with_loom::{Guarded, Shared, check, check_latch, spawn};
-
-/// A time later than any model runs. A wait with this deadline times out only by `parking::expire`.
-#[cfg(any(loom, shuttle))]
-fn far() -> std::time::Instant {
-    std::time::Instant::now() + std::time::Duration::from_secs(1 << 30)
-}

@@ -8,7 +8,7 @@ pub enum ParkResult {
     Unparked(usize),
     /// `validate` returned `false`: the thread has not waited.
     Invalid,
-    /// The deadline has passed. (A model checker has no time: there, a thread called `expire`.)
+    /// The deadline has passed. (A model checker has no time: there, none ever passes.)
     TimedOut,
 }
 
@@ -17,8 +17,6 @@ pub enum ParkResult {
 pub enum Filter {
     /// Wake it and consider the next.
     Unpark,
-    /// Leave it and consider the next.
-    Skip,
     /// Leave it and all that follow.
     Stop,
 }

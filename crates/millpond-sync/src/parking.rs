@@ -20,37 +20,30 @@ pub use crate::park_outcome::{Filter, ParkResult, Unparked};
 
 /// Waits on `key` until unparked, if `validate` returns `true` under the queue's lock.
 pub fn park(key: usize, validate: impl FnOnce() -> bool, deadline: Option<Instant>) -> ParkResult {
-    park_with(key, 0, validate, |_| (), deadline)
+    park_with((key, 0), validate, deadline)
 }
 
-/// Like [`park`], with a token that wakers' filters see. If the deadline passes before the thread
-/// is woken, the thread leaves the queue, and `timed_out` runs under the queue's lock. Its argument
-/// says whether this was the last thread parked on the key.
-pub fn park_with(
-    key: usize,
-    token: usize,
+/// Like [`park`] without a deadline, with a token that wakers' filters see.
+pub(crate) fn park_as(key: usize, token: usize, validate: impl FnOnce() -> bool) -> ParkResult {
+    park_with((key, token), validate, None)
+}
+
+fn park_with(
+    (key, token): (usize, usize),
     validate: impl FnOnce() -> bool,
-    timed_out: impl FnOnce(bool),
     deadline: Option<Instant>,
 ) -> ParkResult {
     audit::locked(queue_of(key));
     #[cfg(not(any(loom, shuttle)))]
-    let (validate, timed_out) = if scheduler::is_active() {
-        match scheduler::park((key, token), validate, timed_out, deadline) {
+    let validate = if scheduler::is_active() {
+        match scheduler::park((key, token), validate, deadline) {
             Ok(result) => return result,
-            Err(closures) => closures,
+            Err(closure) => closure,
         }
     } else {
-        (validate, timed_out)
+        validate
     };
-    let timed_out = |last| no_unwind(|| timed_out(last));
-    imp::park(key, token, || no_unwind(validate), timed_out, deadline)
-}
-
-/// Ends all waits that have a deadline, those under way and those to come.
-#[cfg(any(loom, shuttle))]
-pub fn expire() {
-    imp::expire();
+    imp::park(key, token, || no_unwind(validate), deadline)
 }
 
 /// Wakes the thread that has waited longest. Returns whether there was one.
@@ -117,16 +110,14 @@ mod imp {
         key: usize,
         token: usize,
         validate: impl FnOnce() -> bool,
-        timed_out: impl FnOnce(bool),
         deadline: Option<Instant>,
     ) -> ParkResult {
-        let timed_out = |_, last| timed_out(last);
-        // SAFETY: `validate` and `timed_out` don't unwind (`no_unwind`), nor does the empty
-        // closure. That closures don't park is this module's rule; breaking it deadlocks but is not
-        // undefined. If a key does not belong to the caller, the only effect is spurious wake-ups,
-        // which every waiter that uses `parking_lot_core` must expect.
+        // SAFETY: `validate` doesn't unwind (`no_unwind`), nor do the empty closures. That closures
+        // don't park is this module's rule; breaking it deadlocks but is not undefined. If a key
+        // does not belong to the caller, the only effect is spurious wake-ups, which every waiter
+        // that uses `parking_lot_core` must expect.
         let result = unsafe {
-            parking_lot_core::park(key, validate, || {}, timed_out, ParkToken(token), deadline)
+            parking_lot_core::park(key, validate, || {}, |_, _| {}, ParkToken(token), deadline)
         };
         match result {
             parking_lot_core::ParkResult::Unparked(UnparkToken(token)) => {
@@ -146,7 +137,6 @@ mod imp {
         let mut summary = Unparked { woken: 0, more: false };
         let filter = |ParkToken(token)| match filter(token) {
             Filter::Unpark => FilterOp::Unpark,
-            Filter::Skip => FilterOp::Skip,
             Filter::Stop => FilterOp::Stop,
         };
         let callback = |result: parking_lot_core::UnparkResult| {
@@ -174,7 +164,6 @@ mod imp {
 
     struct Lot {
         next_ticket: u64,
-        expired: bool,
         waiters: Vec<Waiter>,
     }
 
@@ -185,7 +174,7 @@ mod imp {
 
     impl Table {
         fn new() -> Self {
-            let lot = Lot { next_ticket: 0, expired: false, waiters: Vec::new() };
+            let lot = Lot { next_ticket: 0, waiters: Vec::new() };
             Self { lot: Mutex::new(lot), changed: Condvar::new() }
         }
     }
@@ -203,8 +192,7 @@ mod imp {
         key: usize,
         token: usize,
         validate: impl FnOnce() -> bool,
-        timed_out: impl FnOnce(bool),
-        deadline: Option<Instant>,
+        _: Option<Instant>,
     ) -> ParkResult {
         let mut lot = TABLE.lot.lock();
         if !validate() {
@@ -216,23 +204,12 @@ mod imp {
         loop {
             let at = lot.waiters.iter().position(|waiter| waiter.ticket == ticket);
             let woken = at.and_then(|at| lot.waiters[at].woken);
-            if woken.is_some() || deadline.is_some() && lot.expired {
-                lot.waiters.retain(|waiter| waiter.ticket != ticket);
-            }
             if let Some(token) = woken {
+                lot.waiters.retain(|waiter| waiter.ticket != ticket);
                 return ParkResult::Unparked(token);
-            }
-            if deadline.is_some() && lot.expired {
-                timed_out(!lot.waiters.iter().any(|w| w.key == key && w.woken.is_none()));
-                return ParkResult::TimedOut;
             }
             lot = TABLE.changed.wait(lot);
         }
-    }
-
-    pub(super) fn expire() {
-        TABLE.lot.lock().expired = true;
-        TABLE.changed.notify_all();
     }
 
     pub(super) fn unpark_filter(
@@ -248,7 +225,6 @@ mod imp {
             let verdict = if stopped { Filter::Stop } else { filter(waiter.token) };
             match verdict {
                 Filter::Unpark => chosen.push(waiter.ticket),
-                Filter::Skip => summary.more = true,
                 Filter::Stop => (stopped, summary.more) = (true, true),
             }
         }

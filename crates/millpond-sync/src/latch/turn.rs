@@ -4,10 +4,9 @@
 //! these threads is impatient, the release hands the latch to the whole turn. The readers hold it,
 //! and the writer has claimed it. Otherwise it only wakes them, and they compete with newcomers.
 //!
-//! This is for releases that clear WRITER: `unlock_exclusive`, `downgrade`, and a claim given up at
-//! its deadline. While WOKEN is set, such a release wakes no thread and does not come here. The
-//! last reader that leaves a claimed latch wakes the claimer in `unlock_shared`. [`super`] has the
-//! word's layout.
+//! This is for releases that clear WRITER: `unlock_exclusive` and `downgrade`. While WOKEN is set,
+//! such a release wakes no thread and does not come here. The last reader that leaves a claimed
+//! latch wakes the claimer in `unlock_shared`. [`super`] has the word's layout.
 //!
 //! The functions only compute. A release calls them under the queue's lock. It calls
 //! [`Turn::released`] again after each failed swap.

@@ -1,7 +1,6 @@
 //! The latch's slow paths: waiting, and waking the threads whose turn it is.
 
 use std::cell::Cell;
-use std::time::Instant;
 
 use super::turn::Turn;
 use super::word::{DRAINING, FULL, PARKED, READERS, WOKEN, WRITER};
@@ -20,26 +19,25 @@ const SPIN_ROUNDS: u32 = 8;
 
 impl Latch {
     /// Takes it shared, waiting. `losses` is how often the caller has been woken without getting
-    /// the latch. Returns that number at the end, or `None` at the deadline.
+    /// the latch. Returns that number at the end.
     #[cold]
-    pub(crate) fn wait_shared(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
+    pub(crate) fn wait_shared(&self, mut losses: u32) -> u32 {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         loop {
             if self.try_shared() {
-                return Some(losses);
+                return losses;
             }
             self.check_room();
             if backoff.spin() {
                 continue;
             }
-            match self.park_behind_writer(0, losses, &mut 0, deadline) {
-                Waited::Granted => return Some(losses),
+            match self.park_behind_writer(0, losses, &mut 0) {
+                Waited::Granted => return losses,
                 Waited::Woken => {
                     losses += 1;
                     backoff.reset();
                 }
                 Waited::Changed => {}
-                Waited::TimedOut => return self.try_shared().then_some(losses),
             }
         }
     }
@@ -60,7 +58,7 @@ impl Latch {
     /// one of two swaps. One is the swap with which it takes the latch. The other is a swap while
     /// another thread has WRITER set; that thread's release will then look at the queue.
     #[cold]
-    pub(crate) fn wait_exclusive(&self, mut losses: u32, deadline: Option<Instant>) -> Option<u32> {
+    pub(crate) fn wait_exclusive(&self, mut losses: u32) -> u32 {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         let mut token = 0;
         loop {
@@ -69,33 +67,30 @@ impl Latch {
                 // Claims the latch even while readers hold it: they leave, and no more come.
                 let given_up = if mutant!("latch-claim-keeps-token") { 0 } else { token };
                 if self.0.take(state, (state | WRITER) & !given_up).is_ok() {
-                    return self.drain(0, deadline).then_some(losses);
+                    self.drain();
+                    return losses;
                 }
                 continue;
             }
             if backoff.spin() {
                 continue;
             }
-            match self.park_behind_writer(WANTS_EXCLUSIVE, losses, &mut token, deadline) {
-                Waited::Granted => return self.drain(0, deadline).then_some(losses),
+            match self.park_behind_writer(WANTS_EXCLUSIVE, losses, &mut token) {
+                Waited::Granted => {
+                    self.drain();
+                    return losses;
+                }
                 Waited::Woken => {
                     losses += 1;
                     backoff.reset();
                 }
                 Waited::Changed => {}
-                Waited::TimedOut => return self.try_exclusive().then_some(losses),
             }
         }
     }
 
     /// Parks until a release, if there is a writer to wait for.
-    fn park_behind_writer(
-        &self,
-        wants: usize,
-        losses: u32,
-        token: &mut u32,
-        deadline: Option<Instant>,
-    ) -> Waited {
+    fn park_behind_writer(&self, wants: usize, losses: u32, token: &mut u32) -> Waited {
         let state = self.0.load(Ordering::Relaxed);
         let marked = (state | PARKED) & !*token;
         let is_marked =
@@ -103,7 +98,7 @@ impl Latch {
         if is_marked {
             *token = 0;
             let who = wants | if losses >= MAX_LOSSES { IMPATIENT } else { 0 };
-            match self.park_marked(who, deadline) {
+            match parking::park_as(self.key(), who, || self.is_marked()) {
                 ParkResult::Unparked(GRANTED) => return Waited::Granted,
                 ParkResult::Unparked(woken) => {
                     debug_assert!(who & IMPATIENT == 0, "overtaken too often");
@@ -112,49 +107,21 @@ impl Latch {
                     }
                     return Waited::Woken;
                 }
-                ParkResult::TimedOut => return Waited::TimedOut,
-                ParkResult::Invalid => {}
+                // The writer has left: look again.
+                _ => {}
             }
         }
-        // The writer has left: look again. Only a caller that still has WOKEN looks past the
-        // deadline.
-        match deadline {
-            Some(deadline) if *token == 0 && Instant::now() >= deadline => Waited::TimedOut,
-            _ => Waited::Changed,
-        }
+        Waited::Changed
     }
 
-    /// Parks if the caller's observation still holds under the queue's lock: there is a writer, and
-    /// its release will look at the queue.
-    pub(super) fn park_marked(&self, who: usize, deadline: Option<Instant>) -> ParkResult {
-        let still = || {
-            let state = self.0.load(Ordering::Relaxed);
-            state & (WRITER | PARKED) == WRITER | PARKED
-        };
-        let timed_out = |last: bool| {
-            if last {
-                self.0.clear(PARKED);
-            }
-        };
-        parking::park_with(self.key(), who, still, timed_out, deadline)
+    /// Whether a thread may park behind a writer: there is one, and its release will look at the
+    /// queue. A thread that parks asks again under the queue's lock.
+    pub(super) fn is_marked(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & (WRITER | PARKED) == WRITER | PARKED
     }
 
-    /// Claims the latch for a caller that holds it shared. The hold becomes the claim.
-    pub(super) fn claim_for_upgrade(&self) -> bool {
-        let mut state = self.0.load(Ordering::Relaxed);
-        while state & WRITER == 0 {
-            debug_assert!(state & READERS != 0, "not held shared");
-            match self.0.take(state, (state - 1) | WRITER) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    /// Waits until the readers of a latch that the caller has claimed have left. At the deadline
-    /// the claim is given up, and `stay` readers remain of the caller: one if it was an upgrade.
-    pub(super) fn drain(&self, stay: u32, deadline: Option<Instant>) -> bool {
+    /// Waits until the readers of a latch that the caller has claimed have left.
+    pub(super) fn drain(&self) {
         let mut backoff = Backoff::up_to(SPIN_ROUNDS);
         loop {
             let state = self.0.load(ordering!("latch-drain-relaxed", Acquire));
@@ -162,28 +129,22 @@ impl Latch {
                 if state & DRAINING != 0 {
                     self.0.clear(DRAINING);
                 }
-                return true;
+                return;
             }
-            if backoff.spin() {
-                continue;
-            }
-            if self.park_drainer(deadline) == ParkResult::TimedOut
-                && self.0.load(Ordering::Relaxed) & READERS != 0
-            {
-                self.release_and_wake(stay);
-                return false;
+            if !backoff.spin() {
+                self.park_drainer();
             }
         }
     }
 
     /// Parks until the last reader leaves. Looks for readers under the queue's lock, with DRAINING
     /// set.
-    pub(super) fn park_drainer(&self, deadline: Option<Instant>) -> ParkResult {
+    pub(super) fn park_drainer(&self) -> ParkResult {
         if self.0.load(Ordering::Relaxed) & DRAINING == 0 {
             self.0.set(DRAINING);
         }
         let readers = || self.0.load(Ordering::Relaxed) & READERS != 0;
-        parking::park(self.drain_key(), readers, deadline)
+        parking::park(self.drain_key(), readers, None)
     }
 
     /// Gives up WRITER and adds `stay` readers (the caller). Then it wakes the threads whose turn
@@ -207,8 +168,8 @@ impl Latch {
         };
         let callback = |unparked: Unparked| {
             let turn = turn.get();
-            // While WRITER is set, others can only set PARKED, or leave as readers that a claim
-            // found. A thread that set PARKED looks again under the queue's lock before it parks.
+            // While WRITER is set, others can only set PARKED. A thread that set it looks again
+            // under the queue's lock before it parks.
             let mut state = self.0.load(Ordering::Relaxed);
             loop {
                 let new = turn.released(state, stay, unparked.more);
@@ -233,6 +194,4 @@ enum Waited {
     Woken,
     /// There was nothing to wait for, or the state changed meanwhile: the caller looks again.
     Changed,
-    /// The deadline has passed.
-    TimedOut,
 }

@@ -52,6 +52,23 @@ fn two_writers_and_a_reader() {
     });
 }
 
+/// Two readers hold the latch. A writer claims it, and another queues behind the claim.
+#[test]
+fn readers_leave_a_claimed_latch() {
+    check_latch("readers_leave_a_claimed_latch", 2, || {
+        let guarded = Shared::default();
+        guarded.latch.shared();
+        guarded.latch.shared();
+        let writers = [(); 2].map(|()| spawn(&guarded, Guarded::add));
+        guarded.latch.unlock_shared();
+        guarded.latch.unlock_shared();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        guarded.assert_value(2);
+    });
+}
+
 #[test]
 fn a_downgrade_lets_no_writer_in() {
     check_latch("a_downgrade_lets_no_writer_in", 2, || {

@@ -7,28 +7,22 @@ use super::place::{Place, current, held};
 use super::world::{Status, Waiter};
 use crate::park_outcome::{Filter, ParkResult, Unparked};
 
-/// As [`parking::park_with`](crate::parking::park_with), for a simulated thread. Returns the
-/// closures if the calling thread is not simulated.
-pub(crate) fn park<V: FnOnce() -> bool, D: FnOnce(bool)>(
+/// As [`parking::park`](crate::parking::park), for a simulated thread. Returns the closure if the
+/// calling thread is not simulated.
+pub(crate) fn park<V: FnOnce() -> bool>(
     (key, token): (usize, usize),
     validate: V,
-    timed_out: D,
     deadline: Option<Instant>,
-) -> Result<ParkResult, (V, D)> {
-    let Some(place) = current() else { return Err((validate, timed_out)) };
+) -> Result<ParkResult, V> {
+    let Some(place) = current() else { return Err(validate) };
     place.point();
     if !held(validate) {
         return Ok(ParkResult::Invalid);
     }
-    Ok(wait(&place, (key, token), timed_out, deadline))
+    Ok(wait(&place, (key, token), deadline))
 }
 
-fn wait(
-    place: &Place,
-    (key, token): (usize, usize),
-    timed_out: impl FnOnce(bool),
-    deadline: Option<Instant>,
-) -> ParkResult {
+fn wait(place: &Place, (key, token): (usize, usize), deadline: Option<Instant>) -> ParkResult {
     let deadline = deadline.map(|deadline| place.reading(deadline));
     let mut state = place.world.lock();
     state.progress();
@@ -39,13 +33,7 @@ fn wait(
     let mut state = place.world.give(state, place.me);
     let woken = state.waiters.iter().find(|w| w.ticket == ticket).and_then(|w| w.woken);
     state.waiters.retain(|waiter| waiter.ticket != ticket);
-    if let Some(token) = woken {
-        return ParkResult::Unparked(token);
-    }
-    let last = !state.waiters.iter().any(|w| w.key == key && w.woken.is_none());
-    drop(state);
-    held(|| timed_out(last));
-    ParkResult::TimedOut
+    woken.map_or(ParkResult::TimedOut, ParkResult::Unparked)
 }
 
 /// As [`parking::unpark_filter`](crate::parking::unpark_filter), for a simulated thread. Returns
@@ -69,7 +57,6 @@ pub(crate) fn unpark_filter<F: FnMut(usize) -> Filter, C: FnOnce(Unparked) -> us
         let verdict = if stopped { Filter::Stop } else { held(|| filter(token)) };
         match verdict {
             Filter::Unpark => chosen.push(ticket),
-            Filter::Skip => summary.more = true,
             Filter::Stop => (stopped, summary.more) = (true, true),
         }
     }
@@ -88,7 +75,7 @@ pub(crate) fn unpark_filter<F: FnMut(usize) -> Filter, C: FnOnce(Unparked) -> us
 /// caller did last and the parking.
 pub(crate) fn park_at_once(key: usize, deadline: Option<Instant>) -> ParkResult {
     match current() {
-        Some(place) => wait(&place, (key, 0), |_| (), deadline),
+        Some(place) => wait(&place, (key, 0), deadline),
         None => ParkResult::Invalid,
     }
 }
