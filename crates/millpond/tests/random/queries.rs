@@ -1,6 +1,7 @@
 //! Random queries: what they read, what they return, and queries within expressions.
 
 use crate::expressions::{Column, Generator};
+use crate::joins;
 use crate::tables::{TABLES, Type};
 
 /// What a query reads: its FROM, with the columns that it gives.
@@ -131,7 +132,8 @@ pub fn targets(g: &mut Generator<'_>, scope: &[Column], depth: u32) -> (String, 
 
 /// A query of any shape, which may use columns of the query around it.
 pub fn query(g: &mut Generator<'_>, outer: &[Column], depth: u32) -> Query {
-    match g.below(if depth == 0 { 3 } else { 8 }) {
+    match g.below(if depth == 0 { 3 } else { 11 }) {
+        8..=10 => joins::query(g, outer),
         3 => grouped(g, outer, depth),
         4 => windowed(g, outer, depth),
         5 => set_operation(g, outer, depth),

@@ -5,6 +5,7 @@
 //! for).
 
 use crate::expressions::{Column, Generator};
+use crate::joins::{self, Joined};
 use crate::queries::{
     Query, Source, aggregate, columns_of, equality, query, side, source, table, targets, test,
 };
@@ -44,6 +45,13 @@ const ALL: &[Make] = &[
     parts_of_limit,
     window_as_subquery,
     rollup_in_parts,
+    joins_then_conditions,
+    joins_then_conditions,
+    joins_then_conditions,
+    joins_in_parts,
+    joins_in_parts,
+    tables_in_any_order,
+    tables_in_any_order,
 ];
 
 /// A rewriting of a random query.
@@ -277,6 +285,37 @@ fn rollup_in_parts(g: &mut Generator<'_>) -> Rewriting {
     // GROUP BY () has a row even without rows, as ROLLUP has.
     let all = format!("{with}select null::{} as c0, {call} as c1 {of}", key.ty.name());
     Rewriting::new("ROLLUP in parts", vec![first], vec![groups, all])
+}
+
+/// The conditions as one value, computed after all joins.
+fn joins_then_conditions(g: &mut Generator<'_>) -> Rewriting {
+    let condition = g.condition(&[], 0);
+    let joined = joins::joined(g, &[]).with_condition(condition);
+    let Joined { from, conditions, list, .. } = &joined;
+    let flags = format!("select {list}, ({}) as flag from {from}", conditions.join(" and "));
+    let second = format!("select {} from ({flags} offset 0) q where flag", joined.names());
+    Rewriting::new("joins, then conditions", vec![joined.sql()], vec![second])
+}
+
+fn joins_in_parts(g: &mut Generator<'_>) -> Rewriting {
+    let joined = joins::joined(g, &[]);
+    let condition = g.condition(&joined.columns, 1);
+    let second = parts(&condition).map(|part| joined.with_condition(part).sql()).to_vec();
+    Rewriting::new("joins in three parts", vec![joined.sql()], second)
+}
+
+/// The same tables the other way round, each behind a wall.
+fn tables_in_any_order(g: &mut Generator<'_>) -> Rewriting {
+    let joined = joins::of_tables(g);
+    let turned: Vec<String> = joined.from.rsplit(", ").map(str::to_owned).collect();
+    let apart = turned.iter().map(|item| match item.split_once(' ') {
+        Some((table, alias)) if g.once_in(2) => {
+            format!("(select * from {table} offset 0) {alias}")
+        }
+        _ => item.clone(),
+    });
+    let second = Joined { from: apart.collect::<Vec<_>>().join(", "), ..joined.clone() };
+    Rewriting::new("tables in another order", vec![joined.sql()], vec![second.sql()])
 }
 
 fn pick(g: &mut Generator<'_>, columns: &[Column]) -> Column {

@@ -88,10 +88,27 @@ pub const TABLES: &[Table] = &[
     },
 ];
 
+/// A table that only joins with conditions read: other queries would join all of its rows with all
+/// of theirs.
+pub const LARGE: Table = Table {
+    name: "l",
+    columns: &[
+        ("id", Type::Int),
+        ("a", Type::Int),
+        ("b", Type::Big),
+        ("s", Type::Text),
+        ("d", Type::Date),
+        ("p", Type::Bool),
+    ],
+    key: "primary key (id)",
+    indexes: &["b"],
+    rows: 300,
+};
+
 /// The statements that make the tables and fill them.
 pub fn script(rng: &mut StdRng) -> Vec<String> {
     let mut statements = Vec::new();
-    for table in TABLES {
+    for table in TABLES.iter().chain([&LARGE]) {
         let columns: Vec<String> =
             table.columns.iter().map(|(name, ty)| format!("{name} {}", ty.name())).collect();
         let key = if table.key.is_empty() { String::new() } else { format!(", {}", table.key) };
@@ -103,6 +120,10 @@ pub fn script(rng: &mut StdRng) -> Vec<String> {
         if !rows.is_empty() {
             statements.push(format!("insert into {} values {}", table.name, rows.join(", ")));
         }
+    }
+    // Estimates come from statistics, or from none.
+    if rng.random_bool(0.5) {
+        statements.push("analyze".to_owned());
     }
     statements
 }

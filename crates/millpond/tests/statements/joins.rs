@@ -321,3 +321,11 @@ fn joins_are_what_their_definition_says() {
         assert!(joined, "seed {seed}: {sql}\n{plan}");
     }
 }
+
+/// Columns that a join makes equal, several of them in one table. The answers are PostgreSQL's.
+#[test]
+fn equal_columns_of_one_table() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("equal_columns.txt"));
+}

@@ -10,15 +10,15 @@ use crate::expr::{Compare, Expr};
 /// Larger groups of equal columns stay as they are written: the pairs would be many.
 const MAX_COLUMNS: usize = 8;
 
-/// The equalities of columns of different relations that groups of equal columns imply, without
-/// those that are written. At least one of the relations is among `slots`.
+/// The equalities of columns that groups of equal columns imply, without those that are written.
+/// At least one of the columns is in one of `slots`.
 pub(super) fn implied(groups: &[Vec<usize>], written: &[Expr], slots: &SlotSet) -> Vec<Expr> {
     let mut found = Vec::new();
-    for group in groups.iter().filter(|group| (3..=MAX_COLUMNS).contains(&group.len())) {
+    for group in groups.iter().filter(|group| group.len() <= MAX_COLUMNS) {
         for (place, a) in group.iter().enumerate() {
             for b in group.iter().skip(place + 1) {
                 let (of_a, of_b) = (slot_of(*a).0, slot_of(*b).0);
-                let is_useful = of_a != of_b && (slots.contains(of_a) || slots.contains(of_b));
+                let is_useful = slots.contains(of_a) || slots.contains(of_b);
                 let is_it = |e: &Expr| columns(e).is_some_and(|c| c == (*a, *b) || c == (*b, *a));
                 if is_useful && !written.iter().any(is_it) {
                     let pair = Box::new((Expr::Column(*a), Expr::Column(*b)));
@@ -30,8 +30,9 @@ pub(super) fn implied(groups: &[Vec<usize>], written: &[Expr], slots: &SlotSet) 
     found
 }
 
-/// The conditions without equalities that follow from those before them, if the columns of a group
-/// in `bound` slots are equal already.
+/// The conditions without equalities that follow from those before them. The columns of a group in
+/// `bound` slots are equal already: each pair of them has had its equality. That is not so for a
+/// group that is too large.
 pub(super) fn without_redundant(
     places: Vec<usize>,
     exprs: &[Expr],
@@ -50,7 +51,8 @@ pub(super) fn without_redundant(
         groups.iter().map(|group| group.iter().enumerate().map(own).collect()).collect();
     let mut says_more = |place: &usize| {
         let Some((a, b)) = exprs.get(*place).and_then(columns) else { return true };
-        let with_both = groups.iter().zip(&mut known).find_map(|(group, known)| {
+        let small = groups.iter().zip(&mut known).filter(|(g, _)| g.len() <= MAX_COLUMNS);
+        let with_both = small.into_iter().find_map(|(group, known)| {
             let at = |column| group.iter().position(|other| *other == column);
             Some((at(a)?, at(b)?, known))
         });
@@ -101,6 +103,16 @@ mod tests {
         // With c and d there, b comes.
         assert_eq!(needed(&[1, 5], &[2]), [1]);
         assert_eq!(needed(&[0, 1, 5], &[0, 2]), [0]);
+        // Columns of one relation are equal only if that has been asked of it.
+        let group = vec![vec![a, c, d]];
+        let written = [equal(a, c), equal(a, d)];
+        assert_eq!(implied(&group, &written, &all), [equal(c, d)]);
+        // Nothing has made the columns of a large group equal.
+        let large: Vec<usize> = (0..9).map(|place| column(Slot(2), place)).chain([a]).collect();
+        let exprs = [equal(a, c), equal(a, d)];
+        let mut set = SlotSet::default();
+        set.insert(Slot(2));
+        assert_eq!(without_redundant(vec![0, 1], &exprs, &[large], &set), [0, 1]);
         // That a column is not NULL follows from nothing.
         let exprs = [equal(c, c), equal(c, d)];
         let none = SlotSet::default();

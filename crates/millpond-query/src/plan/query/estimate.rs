@@ -190,10 +190,14 @@ impl Planning<'_> {
         for condition in conditions {
             let Expr::Compare(Compare::Eq, pair) = condition else { continue };
             let (Expr::Column(a), Expr::Column(b)) = (&pair.0, &pair.1) else { continue };
+            if a == b {
+                continue;
+            }
             let mut joined = vec![*a, *b];
             groups.retain_mut(|group| {
                 let is_of_both = group.contains(a) || group.contains(b);
                 if is_of_both {
+                    group.retain(|column| column != a && column != b);
                     joined.append(group);
                 }
                 !is_of_both
