@@ -122,7 +122,7 @@ pub(super) fn bind(
         let error = grouping_error("aggregate function calls cannot contain window function calls");
         return Err(placed(error, call, at, binder));
     }
-    let owner = owner_of(level, &resolved);
+    let owner = owner_of(level, &columns_of_call(&resolved));
     owner.check_aggregate().map_err(|error| placed(error, call, at, binder))?;
     let ty = resolved.ty;
     let place = owner.collect_aggregate(resolved)?;
@@ -164,14 +164,6 @@ pub(super) fn grouping(
     written: &[tree::Expr],
     at: u32,
 ) -> Result<Typed> {
-    if let Some(what) = level.clause.get().refuses_aggregates() {
-        let what = what.replace("aggregate functions", "grouping operations");
-        return Err(binder.source.place(grouping_error(what), at));
-    }
-    if level.in_aggregate.get() {
-        let error = grouping_error("aggregate function calls cannot be nested");
-        return Err(binder.source.place(error, at));
-    }
     let was_in = level.in_aggregate.replace(true);
     let bound: Result<Vec<Typed>> = written.iter().map(|arg| binder.bind(arg, level)).collect();
     level.in_aggregate.set(was_in);
@@ -184,8 +176,11 @@ pub(super) fn grouping(
         );
         return Err(binder.source.place(error, at));
     }
-    let slot = level.group_slot()?;
-    let mut collected = level.collected.borrow_mut();
+    let columns = args.iter().flat_map(|(arg, _)| columns_of(arg)).collect::<Vec<_>>();
+    let owner = owner_of(level, &columns);
+    owner.check_grouping().map_err(|error| binder.source.place(error, at))?;
+    let slot = owner.group_slot()?;
+    let mut collected = owner.collected.borrow_mut();
     let place = GROUPINGS + collected.grouping.len();
     collected.grouping.push(args);
     if collected.grouping.len() >= AGGREGATES {
@@ -195,6 +190,18 @@ pub(super) fn grouping(
 }
 
 impl Level<'_> {
+    /// Whether there can be a GROUPING() of this level where it is just now.
+    fn check_grouping(&self) -> Result<()> {
+        if let Some(what) = self.clause.get().refuses_aggregates() {
+            let what = what.replace("aggregate functions", "grouping operations");
+            return Err(grouping_error(what));
+        }
+        if self.in_aggregate.get() {
+            return Err(grouping_error("aggregate function calls cannot be nested"));
+        }
+        Ok(())
+    }
+
     /// Whether there can be an aggregate of this level where it is just now.
     fn check_aggregate(&self) -> Result<()> {
         let refused = self.clause.get().refuses_aggregates();
@@ -232,21 +239,33 @@ impl Level<'_> {
     }
 }
 
-/// The innermost query that has a column of an aggregate's arguments: the aggregate is over its
-/// rows.
-fn owner_of<'s, 'l>(level: &'s Level<'l>, call: &AggregateCall) -> &'s Level<'l> {
-    let mut columns = Vec::new();
-    let mut probe = call.clone();
-    let mut note = |e: &mut Expr| {
-        if let Expr::Column(column) = e {
-            columns.push(*column);
-        }
-        Ok(false)
-    };
-    // Looking can't fail.
-    let _ = probe.exprs_mut(&mut |e| e.change(&mut note));
+/// The innermost query that has one of the columns: an aggregate of them is over its rows.
+fn owner_of<'s, 'l>(level: &'s Level<'l>, columns: &[usize]) -> &'s Level<'l> {
     let is_owner = |owner: &&Level<'_>| columns.iter().any(|column| owner.owns(*column));
     level.chain().find(is_owner).unwrap_or(level)
+}
+
+/// The columns that a call's expressions use.
+fn columns_of_call(call: &AggregateCall) -> Vec<usize> {
+    let mut columns = Vec::new();
+    let mut probe = call.clone();
+    // Looking can't fail.
+    let _ = probe.exprs_mut(&mut |e| {
+        columns.extend(columns_of(e));
+        Ok(())
+    });
+    columns
+}
+
+/// The columns that an expression uses, also within its queries.
+fn columns_of(e: &Expr) -> Vec<usize> {
+    let mut columns = Vec::new();
+    e.walk_all(&mut |part| {
+        if let Expr::Column(column) = part {
+            columns.push(*column);
+        }
+    });
+    columns
 }
 
 fn parts(
