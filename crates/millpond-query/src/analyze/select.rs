@@ -7,7 +7,7 @@ use super::level::{Clause, Level};
 use super::query::{Typing, plain};
 use super::set_step::Clauses;
 use super::targets::Target;
-use super::tree::{Body, Select};
+use super::tree::{Body, Distinct, Select};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond};
@@ -48,6 +48,9 @@ impl Analyzer<'_> {
             level.distinct(&select.distinct_clause, &keys, order_by, &targets, binder)?;
         let mut clauses = Clauses {
             has_groups: level.has_groups(group_by.as_ref(), having.as_ref()),
+            is_ordered: outer.is_none()
+                || !order_by.is_empty()
+                || matches!(distinct, Distinct::On(_)),
             targets: &mut targets,
             values: &mut [],
             order_by: &mut keys,

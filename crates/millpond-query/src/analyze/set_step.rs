@@ -71,6 +71,9 @@ pub(super) struct Clauses<'c> {
     pub(super) distinct: Option<&'c mut Distinct>,
     pub(super) group_by: Option<&'c mut GroupBy>,
     pub(super) has_groups: bool,
+    /// The order of rows matters, or which of them is the first: what functions give follows its
+    /// row.
+    pub(super) is_ordered: bool,
 }
 
 impl Clauses<'_> {
@@ -200,7 +203,7 @@ impl Level<'_> {
 
     fn phases(&self, clauses: &mut Clauses<'_>, calls: &[SetCall]) -> Result<Vec<Phase>> {
         let mut collected = self.collected.borrow_mut();
-        let is_plain = !clauses.has_groups && collected.windows.is_empty();
+        let is_plain = !clauses.has_groups && !clauses.is_ordered && collected.windows.is_empty();
         let start = if is_plain { Phase::From } else { Phase::Last };
         let mut phases = vec![start; calls.len()];
         let mut mark = |e: &Expr, phase: Phase| {

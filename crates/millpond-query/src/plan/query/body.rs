@@ -7,11 +7,33 @@ use super::select::{Path, ascending};
 use super::{Planning, too_complex};
 use crate::Value;
 use crate::analyze::tree::{
-    Body, Distinct, Query, SetOperation, SetOperator, Slot, Values, column,
+    Body, Distinct, Query, Select, SetOperation, SetOperator, SetStep, Slot, Values, column,
+    slot_of,
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::SortKey;
+
+/// Whether functions of a select list give their rows behind DISTINCT ON and ORDER BY: these do not
+/// use them.
+fn has_sets_later(query: &Query, select: &Select) -> bool {
+    let on: &[Expr] = match &select.distinct {
+        Distinct::No => &[],
+        Distinct::All => return false,
+        Distinct::On(list) => list,
+    };
+    let is_set = |slot| select.sets.iter().any(|step| step.slot == slot);
+    let mut uses_sets = false;
+    for key in query.order_by.iter().map(|key| &key.expr).chain(on) {
+        key.walk_all(&mut |e| {
+            uses_sets |= matches!(e, Expr::Column(c) if is_set(slot_of(*c).0));
+        });
+    }
+    let keys = query.order_by.iter().map(|key| &key.expr);
+    // What changes each time is computed once, before rows are sorted.
+    let is_volatile = keys.chain(&select.targets).any(Expr::is_volatile);
+    !select.sets.is_empty() && !query.order_by.is_empty() && !uses_sets && !is_volatile
+}
 
 /// How many queries one chain of set operations may have.
 const MAX_CHAIN: usize = 10_000;
@@ -38,7 +60,7 @@ impl Planning<'_> {
     fn query_here(&mut self, query: &Query, pushed: &[(Slot, Expr)]) -> Result<Path> {
         self.plan_ctes(query)?;
         let limit = self.limit_guess(query);
-        let mut distinct = &Distinct::No;
+        let (mut distinct, mut sets_later): (_, &[SetStep]) = (&Distinct::No, &[]);
         let mut path = match &query.body {
             Body::Select(select) => {
                 distinct = &select.distinct;
@@ -49,7 +71,10 @@ impl Planning<'_> {
                 if !query.locks.is_empty() {
                     return self.locked(query, select, more, limit);
                 }
-                self.select(select, more, &query.order_by, limit)?
+                if has_sets_later(query, select) {
+                    sets_later = &select.sets;
+                }
+                self.select(select, more, &query.order_by, limit, !sets_later.is_empty())?
             }
             Body::SetOperation(operation) => self.set_operation(operation, pushed)?,
             Body::Values(values) => self.values(values)?,
@@ -58,7 +83,8 @@ impl Planning<'_> {
         let sort = self.sort_keys(&query.order_by)?;
         let sort = self.computed_once(&mut path, sort, distinct)?;
         self.distinct(&mut path, distinct, &sort)?;
-        self.sorted(&mut path, query, &sort)?;
+        self.sorted(&mut path, query, &sort, sets_later.is_empty())?;
+        self.set_steps(&mut path, sets_later)?;
         self.limited(&mut path, query, &sort)?;
         Ok(path)
     }
@@ -149,12 +175,19 @@ impl Planning<'_> {
         Ok(())
     }
 
-    fn sorted(&mut self, path: &mut Path, query: &Query, sort: &[SortKey]) -> Result<()> {
+    /// Sorts rows. `is_last`: what is behind it only counts them.
+    fn sorted(
+        &mut self,
+        path: &mut Path,
+        query: &Query,
+        sort: &[SortKey],
+        is_last: bool,
+    ) -> Result<()> {
         if sort.is_empty() || path.ordered || path.one_row {
             return Ok(());
         }
         let bound = match &query.limit {
-            Some(limit) if !query.with_ties && query.locks.is_empty() => Some(Bound {
+            Some(limit) if is_last && !query.with_ties && query.locks.is_empty() => Some(Bound {
                 limit: self.resolve(limit)?,
                 offset: query.offset.as_ref().map(|e| self.resolve(e)).transpose()?,
             }),
@@ -196,7 +229,11 @@ impl Planning<'_> {
                 .items
                 .iter()
                 .all(|item| matches!(item.relation, super::problem::Relation::Table { .. }));
-        if !is_flat || select.grouping.is_some() || !select.windows.is_empty() {
+        if !is_flat
+            || select.grouping.is_some()
+            || !select.windows.is_empty()
+            || !select.sets.is_empty()
+        {
             return Err(SqlError::unsupported("row locks of such a query"));
         }
         let condition = crate::plan::access::all_of(problem.conjuncts.clone());
@@ -204,7 +241,7 @@ impl Planning<'_> {
         let mut path = self.solve(&problem, &[], wanted)?;
         path.ordered &= !sort.is_empty();
         path.targets = self.resolve_all(&select.targets)?;
-        self.sorted(&mut path, query, &sort)?;
+        self.sorted(&mut path, query, &sort, true)?;
         let locks = query.locks.clone();
         path.wrap(|input| Node::LockRows { input: Box::new(input), locks, condition });
         self.limited(&mut path, query, &sort)?;

@@ -30,12 +30,14 @@ pub(super) struct Path {
 
 impl Planning<'_> {
     /// A SELECT under further conditions on what its targets are computed from, before DISTINCT.
+    /// `sets_later`: without its last functions that return rows.
     pub(super) fn select(
         &mut self,
         select: &Select,
         more: Vec<Expr>,
         sort: &[SortKey],
         limit: Option<f64>,
+        sets_later: bool,
     ) -> Result<Path> {
         let problem = self.problem(select, more)?;
         let sort = &*self.sort_keys(sort)?;
@@ -68,13 +70,15 @@ impl Planning<'_> {
         if !select.windows.is_empty() {
             path.ordered = !sort.is_empty() && sorted.starts_with(sort);
         }
-        self.set_steps(&mut path, &select.sets)?;
+        if !sets_later {
+            self.set_steps(&mut path, &select.sets)?;
+        }
         path.targets = self.resolve_all(&select.targets)?;
         Ok(path)
     }
 
     /// Functions that are called for each row, and give theirs beside it.
-    fn set_steps(&mut self, path: &mut Path, steps: &[SetStep]) -> Result<()> {
+    pub(super) fn set_steps(&mut self, path: &mut Path, steps: &[SetStep]) -> Result<()> {
         for SetStep { slot, functions } in steps {
             let (slot, functions) = (*slot, self.functions(functions)?);
             let inner = Node::Functions { slot, functions, with_ordinality: false };
