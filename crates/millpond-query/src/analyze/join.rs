@@ -258,7 +258,7 @@ fn merge(
         binder.coerce(typed, ty, Coercion::Implicit)
     };
     let name = a.desc.name.clone();
-    let computed = |expr| NamedColumn { expr, desc: ColumnDesc::computed(name.clone(), ty) };
+    let computed = |expr| NamedColumn::new(expr, ColumnDesc::computed(name.clone(), ty));
     Ok(match kind {
         JoinKind::Full => {
             let both = vec![converted(&a)?, converted(&b)?];

@@ -17,9 +17,15 @@ pub(super) struct NamedColumn {
     pub(super) expr: Expr,
     /// Its name, type and origin.
     pub(super) desc: ColumnDesc,
+    /// `*` leaves it out: one of SEARCH or CYCLE, within its own query.
+    pub(super) is_hidden: bool,
 }
 
 impl NamedColumn {
+    pub(super) fn new(expr: Expr, desc: ColumnDesc) -> Self {
+        NamedColumn { expr, desc, is_hidden: false }
+    }
+
     pub(super) fn ty(&self) -> DataType {
         self.desc.ty
     }
@@ -63,9 +69,19 @@ impl Visible {
         let columns = columns
             .into_iter()
             .enumerate()
-            .map(|(place, desc)| NamedColumn { expr: Expr::Column(column(slot, place)), desc })
+            .map(|(place, desc)| NamedColumn::new(Expr::Column(column(slot, place)), desc))
             .collect();
         Visible { name, ..Visible::of_columns(Some(alias), columns, true) }
+    }
+
+    /// The same, of whose columns `*` spreads the first ones only.
+    pub(super) fn spreading(mut self, first: usize) -> Self {
+        let hidden = |(place, column): (usize, &NamedColumn)| NamedColumn {
+            is_hidden: place >= first,
+            ..column.clone()
+        };
+        self.columns = self.columns.iter().enumerate().map(hidden).collect();
+        self
     }
 
     /// Columns of other items under a name of their own, if they have one.

@@ -171,7 +171,7 @@ impl Level<'_> {
     }
 
     fn spread(&self, item: &Visible, at: u32, targets: &mut Vec<Target>) {
-        for column in item.columns.iter() {
+        for column in item.columns.iter().filter(|column| !column.is_hidden) {
             let references = self.collected.borrow().references.len();
             self.note(column, at);
             targets.push(Target {

@@ -1,6 +1,7 @@
 //! WITH.
 
 mod recursive;
+mod search_cycle;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::level::Level;
 use super::modification::Written;
 use super::tree::{Cte, CteId, CteQuery, FromItem};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, beyond};
+use crate::expr::bind::Binder;
 use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
 use crate::sink::ColumnDesc;
@@ -43,6 +44,8 @@ enum State {
     Open {
         id: CteId,
         columns: Vec<ColumnDesc>,
+        /// How many of the columns are not those of SEARCH and CYCLE.
+        own: usize,
         sublinks: usize,
         outer_joins: usize,
         uses: usize,
@@ -130,9 +133,6 @@ impl Analyzer<'_> {
         let Some(definition) = with.ctes.get(at) else {
             return Err(SqlError::internal("a query of WITH that is not there"));
         };
-        if definition.search_clause.is_some() || definition.cycle_clause.is_some() {
-            return Err(beyond("SEARCH or CYCLE of a query of WITH"));
-        }
         let (place, name) = (first + at, &*definition.ctename);
         let own = with.recursive.then_some(place);
         let (cte, columns) = match Written::of(&definition.ctequery) {
@@ -184,6 +184,10 @@ impl Analyzer<'_> {
             return Ok((cte(query), columns));
         }
         let query = self.query(written, outer, binder)?;
+        if definition.search_clause.is_some() || definition.cycle_clause.is_some() {
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive");
+            return Err(self.source.place(error, definition.location));
+        }
         let (_, columns) = renamed(name, query.columns.clone(), Some(&alias_of(definition)))
             .map_err(|error| self.given_columns(error, name, query.columns.len(), definition))?;
         Ok((cte(CteQuery::Plain(query)), columns))
@@ -314,11 +318,12 @@ impl Level<'_> {
                 let (slot, alias, own) = named(columns)?;
                 Ok(Some((FromItem::Cte { slot, cte, alias }, own)))
             }
-            State::Open { id, columns, .. } => {
+            State::Open { id, columns, own: first, .. } => {
                 if let Some(what) = analyzer.used(place, name.position) {
                     return Err(refused(what));
                 }
                 let (slot, alias, own) = named(columns)?;
+                let own = own.into_iter().map(|item| item.spreading(first)).collect();
                 self.reads_itself.set(true);
                 Ok(Some((FromItem::WorkTable { slot, cte: id, alias }, own)))
             }

@@ -68,6 +68,30 @@ fn functions_that_return_rows_stand_in_select_lists() {
     unordered_script(&mut c, include_str!("set_functions_in_lists.txt"));
 }
 
+/// In the order of the rows that they are called for, behind DISTINCT ON and before LIMIT.
+#[test]
+fn functions_that_return_rows_follow_the_order() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("set_functions_in_order.txt"));
+}
+
+/// GROUPING() in a subquery, of the keys of the query around it.
+#[test]
+fn grouping_of_an_outer_query() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("grouping_of_outer.txt"));
+}
+
+/// Columns that SEARCH and CYCLE add to the rows of a query of WITH RECURSIVE.
+#[test]
+fn search_and_cycle_of_recursive_queries() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("search_cycle.txt"));
+}
+
 /// Queries of WITH RECURSIVE may come in any order, if they don't need each other.
 #[test]
 fn queries_of_with_name_later_ones() {

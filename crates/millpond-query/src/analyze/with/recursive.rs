@@ -8,6 +8,7 @@ use super::super::level::Level;
 use super::super::query::Typing;
 use super::super::set_operation::target_location;
 use super::super::tree::{CteId, CteQuery, FromItem};
+use super::search_cycle::{Clauses, Part};
 use super::{State, alias_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, start_of};
@@ -42,7 +43,7 @@ impl Analyzer<'_> {
             );
             return Ok(None);
         };
-        let all = *all;
+        let is_all = *all;
         let visible = self.ctes.borrow().len();
         let with = match &query.with_clause {
             Some(with) => self.with(with, outer, binder)?,
@@ -58,18 +59,22 @@ impl Analyzer<'_> {
             .into_iter()
             .map(|column| ColumnDesc::computed(column.name, column.ty))
             .collect();
+        let clauses = Clauses::of(self, definition, &columns, outer, binder)?;
+        let further = clauses.iter().flat_map(Clauses::columns);
+        let all: Vec<ColumnDesc> = columns.iter().cloned().chain(further).collect();
         self.set_state(
             place,
             State::Open {
                 id,
-                columns: columns.clone(),
+                columns: all.clone(),
+                own: columns.len(),
                 sublinks: self.sublinks.get(),
                 outer_joins: self.outer_joins.get(),
                 uses: 0,
                 at: None,
             },
         );
-        let step = self.side(right, outer, binder)?;
+        let mut step = self.side(right, outer, binder)?;
         let uses = match self.ctes.borrow().get(place).map(|visible| &visible.state) {
             Some(State::Open { uses, .. }) => *uses,
             _ => 0,
@@ -96,9 +101,19 @@ impl Analyzer<'_> {
             return refused("FOR UPDATE/SHARE", lock.locked_rels.first().map(|of| of.location));
         }
         self.check_step(name, &columns, &step, (left, right))?;
-        let step = self.converted(step, &types, Some(right), binder)?;
+        let mut types = types;
+        if let Some(clauses) = &clauses {
+            clauses.check_sides(left, right)?;
+            clauses.widen_step(name, &mut step, columns.len())?;
+            types.extend(all[columns.len()..].iter().map(|column| column.ty));
+        }
+        let mut step = self.converted(step, &types, Some(right), binder)?;
+        if let Some(clauses) = &clauses {
+            start = clauses.around(self, start, Part::Start, &columns, binder)?;
+            step = clauses.around(self, step, Part::Step, &columns, binder)?;
+        }
         start.ctes.splice(0..0, with);
-        Ok(Some((CteQuery::Recursive { start, step, all }, columns)))
+        Ok(Some((CteQuery::Recursive { start, step, all: is_all }, all)))
     }
 
     /// Refuses the rows of the recursive part's own query in an item that an outer join may have no

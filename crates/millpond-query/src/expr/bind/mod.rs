@@ -23,7 +23,7 @@ pub(crate) use call::result_type;
 pub use coerce::Coercion;
 pub use names::{NoColumns, Scope, missing_from, undefined_column};
 pub(crate) use place::start_of;
-pub(crate) use record::{RecordTypes, WholeRow};
+pub(crate) use record::{RecordTypes, WholeRow, field_call};
 pub(crate) use row::parts_of_row;
 pub(crate) use value_function::value_function_name;
 

@@ -168,7 +168,8 @@ fn value_of(record: &Expr, place: usize) -> Expr {
     }
 }
 
-pub(super) fn field_call(record: &Expr, place: usize) -> Expr {
+/// The value of a field of a record, by its place.
+pub(crate) fn field_call(record: &Expr, place: usize) -> Expr {
     let place = Expr::Const(Value::Int4(i32::try_from(place).unwrap_or(i32::MAX)));
     Expr::Func(Func::new(&FIELD), vec![record.clone(), place])
 }
