@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use millpond_engine::catalog::TableDef;
 
+use crate::DataType;
 use crate::error::Result;
 use crate::memory::Resources;
 use crate::settings::{Configuration, Origin};
@@ -75,6 +76,23 @@ pub struct SessionInfo {
     pub statistics: Option<Arc<Statistics>>,
     /// The server that it is a session of, if it is there.
     pub server: Option<Weak<dyn Server>>,
+    /// The statements that PREPARE has named.
+    pub prepared: Vec<PreparedInfo>,
+}
+
+/// A row of `pg_prepared_statements`.
+#[derive(Debug, Clone)]
+pub struct PreparedInfo {
+    /// Its name.
+    pub name: String,
+    /// The text that prepared it.
+    pub statement: String,
+    /// When that was, in microseconds since 2000.
+    pub began: i64,
+    /// The types of its parameters.
+    pub params: Vec<DataType>,
+    /// How often it has been executed.
+    pub executions: i64,
 }
 
 /// A row of `pg_settings`.

@@ -1,6 +1,7 @@
 //! Values of system relations, and the types of their columns.
 
 use millpond_types::array::Dimension;
+use millpond_types::other::{REGTYPE, object_value};
 
 use crate::error::Result;
 use crate::types::array;
@@ -109,6 +110,8 @@ pub enum Kind {
     CharArray,
     Int2Array,
     OidArray,
+    /// `regtype[]`, whose cells are the numbers of types.
+    TypeArray,
     /// `int2vector`: its subscripts begin at 0.
     Int2Vector,
     /// `oidvector`, likewise.
@@ -137,6 +140,7 @@ impl Kind {
             Kind::CharArray => 1002,
             Kind::Int2Array => 1005,
             Kind::OidArray => 1028,
+            Kind::TypeArray => REGTYPE_ARRAY,
             Kind::Int2Vector => 22,
             Kind::OidVector => 30,
         }
@@ -160,6 +164,7 @@ impl Kind {
             Kind::TextArray | Kind::CharArray | Kind::AclArray => other(TEXT_ARRAY),
             Kind::Int2Array | Kind::Int2Vector => other(INT2_ARRAY),
             Kind::OidArray | Kind::OidVector => other(OID_ARRAY),
+            Kind::TypeArray => other(REGTYPE_ARRAY),
         }
     }
 
@@ -183,6 +188,10 @@ impl Kind {
             (_, Cell::Int(int)) => Value::Int8(int),
             (Kind::Float4, Cell::Float(float)) => Value::Float4(float as f32),
             (_, Cell::Float(float)) => Value::Float8(float),
+            (Kind::TypeArray, Cell::Ints(oids)) => {
+                let types: Vec<Value> = oids.iter().map(|oid| type_value(*oid)).collect();
+                self.array(types.len(), &mut types.iter().map(Value::as_datum))?
+            }
             (kind, Cell::Ints(ints)) => kind.array(
                 ints.len(),
                 &mut ints.iter().map(|int| match kind.data_type().element() {
@@ -210,3 +219,11 @@ impl Kind {
 const TEXT_ARRAY: u32 = 1009;
 const INT2_ARRAY: u32 = 1005;
 const OID_ARRAY: u32 = 1028;
+const REGTYPE_ARRAY: u32 = 2211;
+
+/// A type as a value.
+fn type_value(oid: i64) -> Value {
+    let number = u32::try_from(oid).unwrap_or(0);
+    let name = DataType::from_oid(number, -1).map(|ty| ty.to_string()).unwrap_or_default();
+    object_value(REGTYPE, number, &name)
+}

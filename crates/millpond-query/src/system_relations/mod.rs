@@ -21,6 +21,7 @@ mod information_schema;
 mod io;
 mod locks;
 mod operators;
+mod prepared;
 mod relations;
 mod servers;
 mod types;
@@ -156,6 +157,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         functions::VIEWS,
         aggregates::VIEWS,
         operators::VIEWS,
+        prepared::VIEWS,
         empty::views(),
     ]
     .into_iter()

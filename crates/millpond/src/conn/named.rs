@@ -12,13 +12,14 @@ use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
 use millpond_query::expr::{Env, Row};
 use millpond_query::parse::{Prepare, Source, Which, data_type};
+use millpond_query::query::PreparedInfo;
 use millpond_query::sink::{CommandTag, RowSink};
 
 impl PreparedStatements {
     /// PREPARE.
     pub(super) fn prepare_named(
         &mut self,
-        session: &SqlSession,
+        session: &mut SqlSession,
         prepare: &Prepare,
         sql: &str,
     ) -> Result<CommandTag> {
@@ -42,6 +43,13 @@ impl PreparedStatements {
             error.position = error.position.map(|position| before + position);
             error
         })?;
+        session.named.push(PreparedInfo {
+            name: name.clone(),
+            statement: sql.to_owned(),
+            began: session.activity.began,
+            params: prepared.params().to_vec(),
+            executions: 0,
+        });
         self.named.insert(name.clone(), prepared);
         Ok(CommandTag::plain("PREPARE"))
     }
@@ -86,22 +94,31 @@ impl PreparedStatements {
                 };
                 described?;
                 let mut portal = Portal::new(Arc::clone(&prepared), params);
-                portal.run(session, &prepared, slot, 0, sink)
+                let tag = portal.run(session, &prepared, slot, 0, sink)?;
+                if let Some(named) = session.named.iter_mut().find(|named| named.name == name) {
+                    named.executions += 1;
+                }
+                Ok(tag)
             }
             _ => Err(SqlError::unsupported("EXECUTE of such a statement")),
         }
     }
 
     /// DEALLOCATE.
-    pub(super) fn deallocate(&mut self, which: &Which) -> Result<CommandTag> {
+    pub(super) fn deallocate(
+        &mut self,
+        session: &mut SqlSession,
+        which: &Which,
+    ) -> Result<CommandTag> {
         match which {
             Which::All => {
-                self.clear_named();
+                self.clear_named(session);
                 Ok(CommandTag::plain("DEALLOCATE ALL"))
             }
             Which::Named(name) => {
                 self.find(name)?;
                 self.named.remove(name);
+                session.named.retain(|named| named.name != *name);
                 Ok(CommandTag::plain("DEALLOCATE"))
             }
         }

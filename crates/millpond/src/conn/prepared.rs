@@ -200,8 +200,9 @@ impl PreparedStatements {
     }
 
     /// Forgets what PREPARE has named.
-    pub(super) fn clear_named(&mut self) {
+    pub(super) fn clear_named(&mut self, session: &mut SqlSession) {
         self.named.clear();
+        session.named.clear();
     }
 }
 

@@ -25,7 +25,7 @@ use millpond_query::exec::{Exec, Scratch};
 use millpond_query::expr::Facts;
 use millpond_query::memory::{Resources, ValueRoom};
 use millpond_query::parse::{self, Statement};
-use millpond_query::query::{Server, SessionInfo, SettingInfo};
+use millpond_query::query::{PreparedInfo, Server, SessionInfo, SettingInfo};
 use millpond_query::settings::{SessionSettings, SettingId};
 
 /// What a session tells expressions. (Not a function, which would borrow all of it.)
@@ -81,6 +81,8 @@ pub(super) struct SqlSession {
     pub(super) notices: Notices,
     /// What portals read that are still open.
     pub(super) in_use: InUse,
+    /// What PREPARE has named, as the view shows it.
+    pub(super) named: Vec<PreparedInfo>,
 }
 
 impl SqlSession {
@@ -108,6 +110,7 @@ impl SqlSession {
             resources,
             notices: Notices::default(),
             in_use: InUse::default(),
+            named: Vec::new(),
         }
     }
 
@@ -155,8 +158,8 @@ impl SqlSession {
 
     /// Runs `run` with what plans need of the session.
     pub(super) fn with_exec<R>(&mut self, run: impl FnOnce(&mut Exec<'_>) -> R) -> R {
-        let (facts, database) = (facts_of!(self), &self.database);
-        let info = || session_info(&facts, database);
+        let (facts, database, named) = (facts_of!(self), &self.database, &self.named);
+        let info = || SessionInfo { prepared: named.clone(), ..session_info(&facts, database) };
         run(&mut Exec {
             session: &self.engine,
             facts: &facts,
@@ -199,6 +202,7 @@ fn session_info(facts: &Facts<'_>, database: &Arc<crate::Database>) -> SessionIn
         pid: facts.process_id,
         statistics: Some(Arc::clone(database.statistics())),
         server: Some(Arc::downgrade(database) as Weak<dyn Server>),
+        prepared: Vec::new(),
         settings: SettingId::all()
             .map(|id| SettingInfo {
                 name: id.definition().name.to_owned(),

@@ -105,7 +105,7 @@ impl Connection {
             S::Execute { name, args } => {
                 self.prepared.execute_named(session, name, args, sql, columns, sink)?
             }
-            S::Deallocate(which) => self.prepared.deallocate(which)?,
+            S::Deallocate(which) => self.prepared.deallocate(session, which)?,
             _ => utility::run(session, statement, sql, columns, sink)?,
         }))
     }
@@ -118,7 +118,7 @@ impl Connection {
         }
         let session = &mut self.session;
         session.check_alone("DISCARD ALL")?;
-        self.prepared.clear_named();
+        self.prepared.clear_named(session);
         session.engine.locks().release_all();
         session.settings.reset_all();
         session.settings.end_transaction(true);

@@ -162,8 +162,24 @@ ERROR: cannot use column reference in DEFAULT expression [0A000] at 32
 ERROR: function lower(integer) does not exist [42883] at 32
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 
+> select name, statement, parameter_types, from_sql, generic_plans from pg_prepared_statements order by name
+name|statement|parameter_types|from_sql|generic_plans
+ins|prepare ins (int, text) as insert into t values ($1, $2)|{integer,text}|t|2
+sel|prepare sel as select b from t where a = $1|{integer}|t|1
+SELECT 2
+
+> select count(*) from pg_prepared_statements where prepare_time <= now()
+count
+2
+SELECT 1
+
 > deallocate sel
 DEALLOCATE
+
+> select name from pg_prepared_statements
+name
+ins
+SELECT 1
 
 > execute sel (1)
 ERROR: prepared statement "sel" does not exist [26000]
