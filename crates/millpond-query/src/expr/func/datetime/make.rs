@@ -191,18 +191,13 @@ fn of_unix(seconds: f64) -> Result<i64> {
     if seconds.is_infinite() {
         return Ok(if seconds > 0.0 { i64::MAX } else { i64::MIN });
     }
-    let usecs = (seconds * 1e6).round_ties_even() - UNIX_EPOCH_SHIFT as f64;
     let too_large =
         || field_out_of_range(format!("timestamp out of range: \"{}\"", short(seconds, 0)));
+    // The difference comes first, as in PostgreSQL. A float has too few digits for it, so the last
+    // microsecond may be another one.
+    let usecs = ((seconds - UNIX_EPOCH_SHIFT as f64 / 1e6) * 1e6).round_ties_even();
     if usecs.abs() >= 9.22e18 {
         return Err(too_large());
     }
-    // In whole seconds and the rest, for a float has too few digits for both.
-    let whole = seconds.floor();
-    let rest = ((seconds - whole) * 1e6).round_ties_even() as i64;
-    let usecs = (whole as i64)
-        .checked_mul(1_000_000)
-        .and_then(|usecs| usecs.checked_add(rest))
-        .and_then(|usecs| usecs.checked_sub(UNIX_EPOCH_SHIFT));
-    usecs.map_or_else(|| Err(too_large()), |usecs| checked(usecs).map_err(|_| too_large()))
+    checked(usecs as i64).map_err(|_| too_large())
 }

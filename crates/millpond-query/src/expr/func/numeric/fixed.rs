@@ -61,11 +61,6 @@ impl Fixed {
         }
         Decimal::from_big(&BigDecimal::new(rounded, dscale.into()), dscale)
     }
-
-    /// The nearest float.
-    pub(super) fn to_f64(&self) -> f64 {
-        self.units.to_f64().unwrap_or(f64::NAN) / 2f64.powi(i32::try_from(self.bits).unwrap_or(0))
-    }
 }
 
 /// A power of ten.

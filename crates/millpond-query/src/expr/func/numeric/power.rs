@@ -22,8 +22,9 @@ const MAX_DISPLAY_SCALE: i32 = 1000;
 const DIGITS_OF_SHORT_WORK: u64 = 2000;
 /// The exponent of `e` at which a power is beyond every number, or zero.
 const MAX_EXPONENT: f64 = 6000.0;
-/// The decimal logarithm of `e`.
-const LOG_E: f64 = std::f64::consts::LOG10_E;
+/// The decimal logarithm of `e`, with the digits that PostgreSQL has.
+#[allow(clippy::approx_constant, reason = "scales follow from its last digit")]
+const LOG_E: f64 = 0.434_294_481_903_252;
 
 fn power_error(what: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION, what)
@@ -252,9 +253,11 @@ fn power_finite(x: Decimal, y: &Decimal, odd: bool, env: &Env<'_>) -> Result<Num
     }
     let mut positive = x;
     let negative = std::mem::take(&mut positive.negative) && odd;
-    // Roughly first, to know how many digits it takes.
-    let rough_bits = bits_for((8 - ln_weight(&positive)).clamp(0, MAX_DISPLAY_SCALE) + 8);
-    let exponent = fixed::ln(&positive, rough_bits).to_f64() * to_f64(y);
+    // Roughly first, to know how many digits it takes. The result's scale depends on how roughly.
+    let rough_scale = (8 - ln_weight(&positive)).clamp(0, MAX_DISPLAY_SCALE) as u16;
+    let rough_ln = fixed::ln(&positive, bits_for(i32::from(rough_scale) + 8)).round(rough_scale);
+    let rough = Decimal::from_big(&(rough_ln.to_big() * y.to_big()), rough_scale);
+    let exponent = to_f64(&rough);
     if exponent.abs() > MAX_EXPONENT * 3.01 / 3.0 {
         if exponent > 0.0 {
             return Err(overflow());
