@@ -8,7 +8,7 @@ use super::state::State;
 use super::{SlotRow, SubPlans, datum_key, parts};
 use crate::analyze::tree::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::{Compare, Env, SubPlanCall};
+use crate::expr::{Compare, Env, Expr, SubPlanCall};
 use crate::memory::{Held, bytes_of};
 use crate::plan::query::node::SubPlan;
 use crate::types::array::build_list;
@@ -72,12 +72,9 @@ impl SubPlanData {
         if let Some(result) = &self.result {
             return Ok(result.clone());
         }
-        let mut left = Vec::with_capacity(call.left.len());
-        for expr in &call.left {
-            left.push(expr.eval(env)?.into_value());
-        }
+        let mut left = Left { exprs: &call.left, env, values: None };
         if let Some(found) = &self.found {
-            return Ok(boolean(found.contains(&left)));
+            return Ok(boolean(found.contains(&mut left)?));
         }
         let mut params = mem::take(&mut self.params);
         if self.started.is_none() {
@@ -89,7 +86,7 @@ impl SubPlanData {
         for arg in &call.args {
             params.push(arg.eval(env)?.into_value());
         }
-        let result = self.run(around, subplan, &params, &left, call.args.is_empty());
+        let result = self.run(around, subplan, &params, &mut left, call.args.is_empty());
         self.params = params;
         result
     }
@@ -99,7 +96,7 @@ impl SubPlanData {
         around: &PlanEnv<'_>,
         subplan: &SubPlan,
         params: &[Value],
-        left: &[Value],
+        left: &mut Left<'_>,
         has_no_args: bool,
     ) -> Result<Value> {
         let (work, plan) = (around.work, &subplan.plan);
@@ -124,10 +121,10 @@ impl SubPlanData {
         let mut run = Run { root, subplan, cx };
         let result = if *is_fixed && matches!(subplan.kind, SubqueryKind::Any(_, Compare::Eq)) {
             let found = run.find_all();
-            found.map(|found| boolean(self.found.insert(found).contains(left)))
+            found.and_then(|found| self.found.insert(found).contains(left)).map(boolean)
         } else {
             let result = run.result(left, &mut self.row);
-            if let (true, true, Ok(result)) = (*is_fixed, left.is_empty(), &result) {
+            if let (true, true, Ok(result)) = (*is_fixed, left.exprs.is_empty(), &result) {
                 self.result = Some(result.clone());
             }
             result
@@ -135,6 +132,24 @@ impl SubPlanData {
         self.rows = run.cx.rows;
         self.started = Some(started);
         result
+    }
+}
+
+/// What a row of a subplan is compared with. It is computed for the first row: without one it may
+/// not fail.
+struct Left<'l> {
+    exprs: &'l [Expr],
+    env: &'l Env<'l>,
+    values: Option<Vec<Value>>,
+}
+
+impl Left<'_> {
+    fn values(&mut self) -> Result<&[Value]> {
+        if self.values.is_none() {
+            let values = self.exprs.iter().map(|e| Ok(e.eval(self.env)?.into_value()));
+            self.values = Some(values.collect::<Result<_>>()?);
+        }
+        Ok(self.values.as_deref().unwrap_or_default())
     }
 }
 
@@ -157,7 +172,7 @@ impl Run<'_> {
     }
 
     /// The result. `kept` becomes the row of which other columns are wanted.
-    fn result(&mut self, left: &[Value], kept: &mut Vec<Value>) -> Result<Value> {
+    fn result(&mut self, left: &mut Left<'_>, kept: &mut Vec<Value>) -> Result<Value> {
         match &self.subplan.kind {
             SubqueryKind::Exists => Ok(Value::Bool(self.next()?)),
             SubqueryKind::Scalar => Ok(self.only_row()?.into_iter().next().unwrap_or_default()),
@@ -201,12 +216,12 @@ impl Run<'_> {
     }
 
     /// Whether the comparison holds for some row (or, not `any`, for all rows).
-    fn quantified(&mut self, left: &[Value], op: Compare, any: bool) -> Result<Value> {
+    fn quantified(&mut self, left: &mut Left<'_>, op: Compare, any: bool) -> Result<Value> {
         let (mut result, mut row) = (Some(!any), Vec::new());
         while self.next()? {
             self.cx.work().tick()?;
             self.row(&mut row)?;
-            match compare_rows(op, left, &row) {
+            match compare_rows(op, left.values()?, &row) {
                 Some(holds) if holds == any => return Ok(Value::Bool(any)),
                 Some(_) => {}
                 None => result = None,
@@ -243,10 +258,14 @@ impl Run<'_> {
 }
 
 impl FoundRows {
-    fn contains(&self, left: &[Value]) -> Option<bool> {
+    fn contains(&self, left: &mut Left<'_>) -> Result<Option<bool>> {
         if self.keys.is_empty() && self.with_nulls.is_empty() {
-            return Some(false);
+            return Ok(Some(false));
         }
+        Ok(self.compared(left.values()?))
+    }
+
+    fn compared(&self, left: &[Value]) -> Option<bool> {
         let mut key = Vec::new();
         left.iter().for_each(|value| datum_key::push(&value.as_datum(), &mut key));
         if self.keys.find(&key).is_some() {

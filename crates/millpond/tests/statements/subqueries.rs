@@ -155,3 +155,12 @@ EXPLAIN
 "#,
     );
 }
+
+/// What no row or no reader needs is not computed, so it does not fail. The answers are
+/// PostgreSQL's.
+#[test]
+fn unused_columns_do_not_fail() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("unused_columns.txt"));
+}

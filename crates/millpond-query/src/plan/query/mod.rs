@@ -34,6 +34,7 @@ mod shown;
 mod slot_set;
 mod strict;
 mod sublink;
+mod unused;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -157,6 +158,9 @@ impl Planning<'_> {
         if !with_output {
             exprs.clear();
         }
+        let mut ctes = std::mem::take(&mut self.level.ctes);
+        self.drop_unused(&mut root, &exprs, &mut ctes);
+        self.level.ctes = ctes;
         self.finish(&mut root, &mut exprs, SlotSet::default())?;
         let columns = if with_output { query.columns.clone() } else { Vec::new() };
         self.cost = cost;
