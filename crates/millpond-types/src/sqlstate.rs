@@ -36,6 +36,8 @@ impl SqlState {
     pub const CARDINALITY_VIOLATION: SqlState = SqlState(*b"21000");
     pub const DATA_EXCEPTION: SqlState = SqlState(*b"22000");
     pub const STRING_DATA_RIGHT_TRUNCATION: SqlState = SqlState(*b"22001");
+    pub const INVALID_TABLESAMPLE_REPEAT: SqlState = SqlState(*b"2202G");
+    pub const INVALID_TABLESAMPLE_ARGUMENT: SqlState = SqlState(*b"2202H");
     pub const NUMERIC_VALUE_OUT_OF_RANGE: SqlState = SqlState(*b"22003");
     pub const NULL_VALUE_NOT_ALLOWED: SqlState = SqlState(*b"22004");
     pub const UNTRANSLATABLE_CHARACTER: SqlState = SqlState(*b"22P05");

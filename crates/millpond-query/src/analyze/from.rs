@@ -93,13 +93,13 @@ impl Level<'_> {
             TableRef::Subselect(subselect) => self.subquery(subselect, lateral, binder),
             TableRef::Function(function) => self.function(function, lateral, binder),
             TableRef::Join(_) => self.joins(item, lateral, binder),
-            TableRef::TableSample(_) => Err(beyond("TABLESAMPLE")),
+            TableRef::TableSample(sample) => self.sample(sample, binder),
             TableRef::TableFunc(_) => Err(beyond("XMLTABLE")),
         }
     }
 
     /// A table, or a query of WITH.
-    fn named(&self, relation: &RangeVar) -> Result<Named> {
+    pub(super) fn named(&self, relation: &RangeVar) -> Result<Named> {
         let alias = relation.alias.as_ref();
         let name = Name::of_relation(relation, &self.analyzer.source)?;
         if name.schema.is_none()

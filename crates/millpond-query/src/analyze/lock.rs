@@ -105,6 +105,7 @@ impl Locking<'_> {
                 self.push(*slot, locks);
                 Ok(())
             }
+            FromItem::Sample { .. } => Err(SqlError::unsupported("row locks of TABLESAMPLE")),
             FromItem::Subquery { query, .. } => self.all(query),
             FromItem::Join(join) => {
                 let (left, right) = nullable_sides(join.kind);

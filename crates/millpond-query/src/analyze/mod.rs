@@ -22,6 +22,7 @@ mod select;
 mod set_function;
 mod set_operation;
 mod set_step;
+mod table_sample;
 mod targets;
 #[cfg(test)]
 mod tests;

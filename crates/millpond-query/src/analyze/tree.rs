@@ -162,6 +162,13 @@ pub(crate) enum FromItem {
         table: Arc<TableDef>,
         alias: String,
     },
+    /// Some rows of a table: TABLESAMPLE.
+    Sample {
+        slot: Slot,
+        table: Arc<TableDef>,
+        alias: String,
+        sample: Box<TableSample>,
+    },
     /// A query. It may use columns of the items before it if it is lateral.
     Subquery {
         slot: Slot,
@@ -189,6 +196,17 @@ pub(crate) enum FromItem {
         alias: String,
     },
     Join(Box<Join>),
+}
+
+/// Which rows of a table are wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct TableSample {
+    /// SYSTEM takes whole pages, BERNOULLI rows.
+    pub(crate) is_system: bool,
+    /// A `real`.
+    pub(crate) percent: Expr,
+    /// REPEATABLE, a `double precision`.
+    pub(crate) seed: Option<Expr>,
 }
 
 /// A join of two items.

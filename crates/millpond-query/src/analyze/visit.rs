@@ -109,6 +109,9 @@ fn select(of: &Select, visitor: &mut dyn Visitor) {
 fn from(item: &FromItem, visitor: &mut dyn Visitor) {
     match item {
         FromItem::Table { .. } | FromItem::WorkTable { .. } => {}
+        FromItem::Sample { sample, .. } => {
+            std::iter::once(&sample.percent).chain(&sample.seed).for_each(|e| visitor.expr(e));
+        }
         FromItem::Cte { cte, .. } => visitor.cte(cte.id),
         FromItem::Subquery { query: inner, .. } => query(inner, visitor),
         FromItem::Functions { functions, .. } => {

@@ -148,6 +148,10 @@ impl FromItem {
     fn visit(&mut self, visit: &mut Visit<'_>, ctes: &mut Vec<Arc<Cte>>) -> Result<()> {
         match self {
             FromItem::Table { .. } | FromItem::WorkTable { .. } => Ok(()),
+            FromItem::Sample { sample, .. } => {
+                visit(&mut sample.percent)?;
+                sample.seed.as_mut().map_or(Ok(()), visit)
+            }
             FromItem::Subquery { query, .. } => query.visit(visit, ctes),
             FromItem::Cte { cte, .. } => {
                 if let Some(changed) = ctes.iter().find(|changed| changed.id == cte.id) {

@@ -19,6 +19,7 @@ fn add_output(node: &Node, out: &mut Vec<Slot>) {
     match node {
         Node::Result { .. } => {}
         Node::Scan(scan) => out.push(scan.slot),
+        Node::Sample(sample) => out.push(sample.slot),
         Node::Values { slot, .. }
         | Node::Functions { slot, .. }
         | Node::Cte { slot, .. }

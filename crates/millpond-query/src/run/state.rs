@@ -10,6 +10,7 @@ use super::hash_join::HashJoinState;
 use super::limit::LimitState;
 use super::materialize::MaterializeState;
 use super::nested_loop::NestedLoopState;
+use super::sample::SampleState;
 use super::scan::ScanState;
 use super::set_operation::{AppendState, SetOpState};
 use super::sort::SortState;
@@ -28,6 +29,7 @@ pub(super) enum State {
     /// How many rows have been given of those that are in the plan.
     Given(usize),
     Scan(Box<ScanState>),
+    Sample(Box<SampleState>),
     /// Of a scan of a system relation.
     SystemScan(SystemScanState),
     /// Of a node that is nothing but its input's state.
@@ -54,6 +56,7 @@ impl State {
             Node::Result { .. } | Node::Values { .. } => Self::Given(0),
             Node::Scan(scan) if is_system(&scan.table) => Self::SystemScan(Default::default()),
             Node::Scan(_) => Self::Scan(Box::default()),
+            Node::Sample(_) => Self::Sample(Box::default()),
             Node::Project { input, .. }
             | Node::Filter { input, .. }
             | Node::LockRows { input, .. } => Self::Input(Box::new(Self::new(input, cx)?)),
@@ -93,6 +96,7 @@ impl State {
                 next_of_values(given, *slot, rows, cx)
             }
             (Self::Scan(state), Node::Scan(scan)) => state.next(scan, cx),
+            (Self::Sample(state), Node::Sample(sample)) => state.next(sample, cx),
             (Self::SystemScan(state), Node::Scan(scan)) => state.next(scan, cx),
             (Self::Input(state), Node::Project { input, slot, exprs }) => {
                 if !state.next(input, cx)? {
@@ -145,6 +149,7 @@ impl State {
         match self {
             Self::Given(given) => *given = 0,
             Self::Scan(state) => state.rescan(),
+            Self::Sample(state) => state.rescan(),
             Self::SystemScan(state) => state.rescan(),
             Self::Input(state) => state.rescan(),
             Self::Reader(cursor) => cursor.reset(),

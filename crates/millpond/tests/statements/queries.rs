@@ -92,6 +92,14 @@ fn search_and_cycle_of_recursive_queries() {
     unordered_script(&mut c, include_str!("search_cycle.txt"));
 }
 
+/// The same rows as PostgreSQL's, where they lie in the same places.
+#[test]
+fn samples_of_tables() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("table_samples.txt"));
+}
+
 /// Queries of WITH RECURSIVE may come in any order, if they don't need each other.
 #[test]
 fn queries_of_with_name_later_ones() {

@@ -1,9 +1,11 @@
 //! The nodes of a join whose order has been decided.
 
+use std::sync::Arc;
+
 use super::Planning;
 use super::conditions::{Conditions, Progress};
 use super::method::Method;
-use super::node::{HashJoin, NestedLoop, Node, Scan};
+use super::node::{HashJoin, NestedLoop, Node, Sample, Scan};
 use super::order::{Part, Wanted};
 use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
 use super::select::Path;
@@ -182,6 +184,19 @@ impl Planning<'_> {
     fn relation(&mut self, relation: &Relation<'_>, own: Vec<Expr>) -> Result<Path> {
         let (node, rows) = match relation {
             Relation::Table { .. } => return Err(SqlError::internal("a table has a path")),
+            Relation::Sample { slot, table, alias, sample } => {
+                let rows = self.indexes.live_rows(table) as f64;
+                self.read_through += rows;
+                let node = Node::Sample(Box::new(Sample {
+                    slot: *slot,
+                    table: Arc::clone(table),
+                    alias: (*alias).to_owned(),
+                    is_system: sample.is_system,
+                    percent: self.resolve(&sample.percent)?,
+                    seed: sample.seed.as_ref().map(|seed| self.resolve(seed)).transpose()?,
+                }));
+                (node, rows.max(1.0))
+            }
             Relation::Query { slot, query } => {
                 let (pushed, rest): (Vec<Expr>, Vec<Expr>) =
                     own.into_iter().partition(|e| self.can_push(query, *slot, e));

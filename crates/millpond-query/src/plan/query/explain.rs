@@ -1,8 +1,8 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
 use super::node::{
-    Acceleration, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, Strategy,
-    SubPlan,
+    Acceleration, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan,
+    Strategy, SubPlan,
 };
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
@@ -165,6 +165,9 @@ impl Explain<'_> {
     fn title(&self, node: &Node) -> String {
         match node {
             Node::Result { .. } => "Result".into(),
+            Node::Sample(sample) => {
+                format!("Sample Scan on {}", called(&sample.table, &sample.alias))
+            }
             Node::Values { rows, .. } if rows.len() == 1 => "Result".into(),
             Node::Values { .. } => "Values Scan on \"*VALUES*\"".into(),
             Node::Functions { functions, .. } => match functions.first() {
@@ -224,8 +227,19 @@ impl Explain<'_> {
                 }
             }
             Node::Result { filter } => self.condition("One-Time Filter", filter.as_ref(), place),
+            Node::Sample(sample) => self.sampling(sample, place),
             _ => {}
         }
+    }
+
+    fn sampling(&mut self, sample: &Sample, place: Place) {
+        let method = if sample.is_system { "system" } else { "bernoulli" };
+        let seed = match &sample.seed {
+            Some(seed) => format!(" REPEATABLE ({})", self.shown(seed)),
+            None => String::new(),
+        };
+        let percent = self.shown(&sample.percent);
+        self.note(place, format!("Sampling: {method} ({percent}){seed}"));
     }
 
     fn hash_conditions(&mut self, join: &HashJoin, place: Place) {
@@ -279,6 +293,7 @@ impl Explain<'_> {
         };
         let slot = match node {
             Node::Scan(scan) => Some(scan.slot),
+            Node::Sample(sample) => Some(sample.slot),
             Node::Cte { slot, .. } | Node::Functions { slot, .. } => Some(*slot),
             _ => None,
         };

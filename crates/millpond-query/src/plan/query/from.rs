@@ -116,6 +116,15 @@ impl Planning<'_> {
                 let table = Arc::clone(table);
                 item_of(Relation::Table { slot: *slot, table, alias }, *slot, none)
             }
+            FromItem::Sample { slot, table, alias, sample } => {
+                self.note_table(table);
+                let mut needs = none;
+                for number in std::iter::once(&sample.percent).chain(&sample.seed) {
+                    needs.add(&self.slots_of(number));
+                }
+                let table = Arc::clone(table);
+                item_of(Relation::Sample { slot: *slot, table, alias, sample }, *slot, needs)
+            }
             FromItem::WorkTable { slot, cte, .. } => {
                 item_of(Relation::WorkTable { slot: *slot, cte: *cte }, *slot, none)
             }
@@ -339,6 +348,7 @@ pub(super) fn item_of(relation: Relation<'_>, slot: Slot, needs: SlotSet) -> Ite
 pub(super) fn slots_of_item(item: &FromItem) -> SlotSet {
     match item {
         FromItem::Table { slot, .. }
+        | FromItem::Sample { slot, .. }
         | FromItem::Subquery { slot, .. }
         | FromItem::Cte { slot, .. }
         | FromItem::WorkTable { slot, .. }

@@ -156,6 +156,8 @@ pub enum Node {
     },
     /// Rows of a table: Seq Scan, Index Scan.
     Scan(Scan),
+    /// Sample Scan: rows of a table by chance.
+    Sample(Box<Sample>),
     /// VALUES.
     Values {
         slot: Slot,
@@ -253,6 +255,24 @@ pub struct Scan {
     /// Keys may use columns of slots that outer nodes have filled.
     pub access: Access,
     pub filter: Option<Expr>,
+}
+
+/// Some rows of a table: see `TableSample` of the query tree.
+#[derive(Debug)]
+pub struct Sample {
+    pub(crate) slot: Slot,
+    pub(crate) table: Arc<TableDef>,
+    pub(crate) alias: String,
+    pub(crate) is_system: bool,
+    pub(crate) percent: Expr,
+    pub(crate) seed: Option<Expr>,
+}
+
+impl Sample {
+    /// Its numbers.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        std::iter::once(&self.percent).chain(&self.seed)
+    }
 }
 
 /// For each row of the outer side the inner side is run again, which may use the outer row.

@@ -17,6 +17,7 @@ type Each<'e> = &'e mut dyn FnMut(&mut Expr) -> Result<()>;
 pub(super) fn produced(node: &Node, slots: &mut SlotSet) {
     let own = match node {
         Node::Scan(scan) => Some(scan.slot),
+        Node::Sample(sample) => Some(sample.slot),
         Node::Values { slot, .. }
         | Node::Functions { slot, .. }
         | Node::Cte { slot, .. }
@@ -47,6 +48,7 @@ pub(crate) fn inputs(node: &Node) -> Vec<&Node> {
     match node {
         Node::Result { .. }
         | Node::Scan(_)
+        | Node::Sample(_)
         | Node::Values { .. }
         | Node::Functions { .. }
         | Node::Cte { .. }
@@ -71,6 +73,7 @@ pub(super) fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
     match node {
         Node::Result { .. }
         | Node::Scan(_)
+        | Node::Sample(_)
         | Node::Values { .. }
         | Node::Functions { .. }
         | Node::Cte { .. }
@@ -111,6 +114,10 @@ fn own_exprs(node: &mut Node, each: Each<'_>) -> Result<()> {
         Node::Scan(scan) => {
             access_exprs(&mut scan.access, each)?;
             scan.filter.iter_mut().try_for_each(each)
+        }
+        Node::Sample(sample) => {
+            each(&mut sample.percent)?;
+            sample.seed.iter_mut().try_for_each(each)
         }
         Node::Values { rows, .. } => rows.iter_mut().flatten().try_for_each(each),
         Node::Functions { functions, .. } => {
@@ -178,6 +185,7 @@ pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
             key_parts(&scan.access).into_iter().for_each(&mut *each);
             scan.filter.iter().for_each(each);
         }
+        Node::Sample(sample) => sample.exprs().for_each(each),
         Node::Values { rows, .. } => rows.iter().flatten().for_each(each),
         Node::Functions { functions, .. } => {
             functions.iter().flat_map(|function| &function.args).for_each(each);
@@ -189,7 +197,10 @@ pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
             join.keys.iter().flat_map(|(a, b)| [a, b]).chain(&join.on).for_each(each);
         }
         Node::Sort { keys, .. } => keys.iter().map(|key| &key.expr).for_each(each),
-        Node::Limit(limit) => limit.limit.iter().chain(&limit.offset).for_each(each),
+        Node::Limit(limit) => {
+            let ties = limit.ties.iter().flatten().map(|key| &key.expr);
+            limit.limit.iter().chain(&limit.offset).chain(ties).for_each(each);
+        }
         Node::Distinct { keys, .. } => keys.iter().for_each(each),
         Node::Aggregate(aggregate) => {
             aggregate.keys.iter().for_each(&mut *each);

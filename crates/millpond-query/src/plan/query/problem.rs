@@ -7,7 +7,7 @@ use millpond_engine::catalog::TableDef;
 
 use super::select::Path;
 use super::slot_set::SlotSet;
-use crate::analyze::tree::{CteId, JoinKind, Query, SetFunction, Slot};
+use crate::analyze::tree::{CteId, JoinKind, Query, SetFunction, Slot, TableSample};
 use crate::expr::Expr;
 
 /// Relations that are joined under conditions. Items can be joined in any order; dependents after
@@ -46,6 +46,13 @@ pub(super) enum Relation<'q> {
         slot: Slot,
         table: Arc<TableDef>,
         alias: &'q str,
+    },
+    /// Some rows of a table.
+    Sample {
+        slot: Slot,
+        table: Arc<TableDef>,
+        alias: &'q str,
+        sample: &'q TableSample,
     },
     /// A query whose rows are computed into a slot.
     Query {

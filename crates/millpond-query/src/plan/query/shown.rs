@@ -158,6 +158,10 @@ impl Names {
                 let columns = scan.table.columns.iter().map(|column| column.name.clone());
                 self.relations.insert(scan.slot, (scan.alias.clone(), columns.collect()));
             }
+            Node::Sample(sample) => {
+                let columns = sample.table.columns.iter().map(|column| column.name.clone());
+                self.relations.insert(sample.slot, (sample.alias.clone(), columns.collect()));
+            }
             Node::Values { slot, rows } => {
                 let columns = numbered(rows.first().map_or(0, Vec::len));
                 self.relations.insert(*slot, ("\"*VALUES*\"".to_owned(), columns));
