@@ -6,7 +6,7 @@ use millpond_types::other;
 use super::level::{Clause, Level};
 use super::order::sort_key;
 use super::ordered_set::{self, hypothetical_of, is_ordered_set, without_group};
-use super::tree::{AggregateCall, AggregateFunction, JsonKind, Regression, column};
+use super::tree::{AggregateCall, AggregateFunction, JsonKind, Regression, column, slot_of};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -122,7 +122,15 @@ pub(super) fn bind(
         let error = grouping_error("aggregate function calls cannot contain window function calls");
         return Err(placed(error, call, at, binder));
     }
-    let owner = owner_of(level, &columns_of_call(&resolved));
+    let columns = columns_of_call(&resolved);
+    let owner = owner_of(level, &columns);
+    // An argument may be an aggregate of a query around this one.
+    if let Some(first) = call.args.first()
+        && columns.iter().any(|column| owner.is_aggregate(*column))
+    {
+        let error = grouping_error("aggregate function calls cannot be nested");
+        return Err(binder.source.place(error, start_of(first)));
+    }
     owner.check_aggregate().map_err(|error| placed(error, call, at, binder))?;
     let ty = resolved.ty;
     let place = owner.collect_aggregate(resolved)?;
@@ -190,6 +198,12 @@ pub(super) fn grouping(
 }
 
 impl Level<'_> {
+    /// Whether a column is an aggregate over its groups.
+    fn is_aggregate(&self, column: usize) -> bool {
+        let (slot, place) = slot_of(column);
+        self.group_slot.get() == Some(slot) && place >= AGGREGATES
+    }
+
     /// Whether there can be a GROUPING() of this level where it is just now.
     fn check_grouping(&self) -> Result<()> {
         if let Some(what) = self.clause.get().refuses_aggregates() {
@@ -241,7 +255,8 @@ impl Level<'_> {
 
 /// The innermost query that has one of the columns: an aggregate of them is over its rows.
 fn owner_of<'s, 'l>(level: &'s Level<'l>, columns: &[usize]) -> &'s Level<'l> {
-    let is_owner = |owner: &&Level<'_>| columns.iter().any(|column| owner.owns(*column));
+    let is_of = |owner: &Level<'_>, column| owner.owns(column) || owner.is_aggregate(column);
+    let is_owner = |owner: &&Level<'_>| columns.iter().any(|column| is_of(owner, *column));
     level.chain().find(is_owner).unwrap_or(level)
 }
 
@@ -334,6 +349,8 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
             "DISTINCT specified, but the aggregate has no arguments",
         ));
     }
+    let written: Vec<Ty> = args.iter().map(|arg| arg.ty).collect();
+    let key_types: Vec<Ty> = order_by.iter().map(|(_, ty)| *ty).collect();
     let (args, order_by, ty) = if is_ordered_set(function) {
         ordered_set::resolve(binder, name, function, args, order_by)?
     } else {
@@ -343,7 +360,11 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
         };
         (args, settled_keys(binder, order_by)?, ty)
     };
-    let foreign = order_by.iter().position(|key| !args.contains(&key.expr));
+    // Written as another type it is another expression, also where the value is the same.
+    let is_arg = |key: &SortKey, ty: &Ty| {
+        args.iter().zip(&written).any(|(arg, own)| *arg == key.expr && is_same_type(*own, *ty))
+    };
+    let foreign = order_by.iter().zip(&key_types).position(|(key, ty)| !is_arg(key, ty));
     if let Some(at) = foreign.filter(|_| distinct) {
         let error = SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
@@ -353,6 +374,13 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
     }
     let function = if is_star { F::CountRows } else { function };
     Ok(AggregateCall { function, args, distinct, order_by, filter, ty })
+}
+
+fn is_same_type(a: Ty, b: Ty) -> bool {
+    match (a, b) {
+        (Ty::Known(a), Ty::Known(b)) => a.base() == b.base(),
+        _ => true,
+    }
 }
 
 /// Sort keys, of which literals are text.

@@ -84,6 +84,14 @@ fn grouping_of_an_outer_query() {
     unordered_script(&mut c, include_str!("grouping_of_outer.txt"));
 }
 
+/// Aggregates within aggregates, and DISTINCT with ORDER BY, with PostgreSQL's answers.
+#[test]
+fn aggregates_within_aggregates() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("aggregates_within.txt"));
+}
+
 /// Columns that SEARCH and CYCLE add to the rows of a query of WITH RECURSIVE.
 #[test]
 fn search_and_cycle_of_recursive_queries() {
