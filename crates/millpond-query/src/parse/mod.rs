@@ -31,6 +31,8 @@ use crate::memory::ValueRoom;
 pub struct TransactionModes {
     pub isolation: Option<IsolationLevel>,
     pub read_only: Option<bool>,
+    /// It has no effect, but SHOW tells it.
+    pub deferrable: Option<bool>,
 }
 
 /// The levels that can be asked for.

@@ -68,7 +68,8 @@ fn many_small_statements() {
         Statement::Begin {
             modes: TransactionModes {
                 isolation: Some(IsolationLevel::RepeatableRead),
-                read_only: Some(true)
+                read_only: Some(true),
+                deferrable: None
             },
             start: true
         }

@@ -68,6 +68,8 @@ pub(super) struct SqlSession {
     process_id: i32,
     pub(super) wait: Wait,
     pub(super) block: Block,
+    /// Whether the transaction is DEFERRABLE, if it says so.
+    pub(super) deferrable: Option<bool>,
     /// Whether the running statement is one of several of a text.
     pub(super) in_script: bool,
     /// Statements that the transaction has run.
@@ -103,6 +105,7 @@ impl SqlSession {
             options,
             wait: Wait::Allowed,
             block: Block::Idle,
+            deferrable: None,
             in_script: false,
             statements_run: 0,
             now: 0,

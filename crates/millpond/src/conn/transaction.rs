@@ -75,6 +75,7 @@ impl SqlSession {
         let options = self.options(modes)?;
         self.hand_on_settings();
         self.engine.begin(options)?;
+        self.deferrable = modes.deferrable;
         self.transaction_began(block);
         Ok(())
     }
@@ -192,6 +193,7 @@ impl SqlSession {
             options.read_only = read_only;
         }
         self.engine.set_options(options);
+        self.deferrable = modes.deferrable.or(self.deferrable);
         Ok(())
     }
 
@@ -294,6 +296,12 @@ impl SqlSession {
             ),
             "transaction_read_only" => {
                 Some(if options.read_only { "on" } else { "off" }.to_owned())
+            }
+            "transaction_deferrable" => {
+                let asked = self.deferrable.filter(|_| self.block != Block::Idle);
+                let is_on =
+                    asked.unwrap_or_else(|| self.settings.bool("default_transaction_deferrable"));
+                Some(if is_on { "on" } else { "off" }.to_owned())
             }
             _ => None,
         }

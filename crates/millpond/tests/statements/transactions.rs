@@ -92,7 +92,7 @@ ERROR: cannot execute INSERT in a read-only transaction [25006]
 > end
 ROLLBACK
 
-> begin isolation level repeatable read
+> begin isolation level repeatable read, deferrable
 BEGIN
 
 > show transaction_isolation
@@ -100,8 +100,18 @@ transaction_isolation
 repeatable read
 SHOW
 
+> show transaction_deferrable
+transaction_deferrable
+on
+SHOW
+
 > commit and chain
 COMMIT
+
+> show transaction_deferrable
+transaction_deferrable
+on
+SHOW
 
 > show transaction isolation level
 transaction_isolation

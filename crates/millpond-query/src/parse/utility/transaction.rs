@@ -31,6 +31,7 @@ pub(super) fn modes(options: &[DefElem]) -> TransactionModes {
             Some(DefArg::Boolean(on)) if &*option.defname == "transaction_read_only" => {
                 modes.read_only = Some(*on);
             }
+            Some(DefArg::Boolean(on)) => modes.deferrable = Some(*on),
             _ => {}
         }
     }

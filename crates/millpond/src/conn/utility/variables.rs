@@ -107,6 +107,10 @@ pub(super) fn set_transaction(
             let word = if read_only { "on" } else { "off" };
             session.set_setting("default_transaction_read_only", Some(word), false)?;
         }
+        if let Some(deferrable) = modes.deferrable {
+            let word = if deferrable { "on" } else { "off" };
+            session.set_setting("default_transaction_deferrable", Some(word), false)?;
+        }
     } else if session.block == Block::Explicit {
         session.set_modes(modes)?;
     } else {
