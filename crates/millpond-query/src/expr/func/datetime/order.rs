@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::expr::{Env, Val, cast};
 use crate::{DataType, Datum, Value};
 
-/// A date's first moment. One that is behind all time stamps is before infinity.
+/// A date's first moment. One that is before or behind all time stamps is not infinite.
 pub(in crate::expr) static DATE_IN_ORDER: Proc =
     proc(0, "timestamp", &[DATE], TIMESTAMP, Body::Datums(in_order));
 
@@ -16,17 +16,23 @@ pub(in crate::expr) static DATE_IN_ORDER: Proc =
 pub(in crate::expr) static DATE_IN_ORDER_OF_ZONE: Proc =
     proc(0, "timestamptz", &[DATE], TIMESTAMPTZ, Body::Datums(in_order_of_zone)).stable();
 
-/// Above all finite time stamps, and below infinity.
-const BEHIND_ALL: i64 = i64::MAX - 1;
+/// Of a date that no time stamp has: below or above all finite time stamps, and not infinite.
+fn beyond_all(args: &[Datum<'_>]) -> i64 {
+    match args {
+        // In a zone east of UTC the first date begins before all time stamps.
+        [Datum::Date(days)] if *days < 0 => i64::MIN + 1,
+        _ => i64::MAX - 1,
+    }
+}
 
 fn in_order(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let moment = converted(args, DataType::Timestamp(None), env)?;
-    Ok(moment.unwrap_or(Value::Timestamp(BEHIND_ALL)))
+    Ok(moment.unwrap_or_else(|| Value::Timestamp(beyond_all(args))))
 }
 
 fn in_order_of_zone(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let moment = converted(args, DataType::Timestamptz(None), env)?;
-    Ok(moment.unwrap_or(Value::Timestamptz(BEHIND_ALL)))
+    Ok(moment.unwrap_or_else(|| Value::Timestamptz(beyond_all(args))))
 }
 
 /// `None` for a date that no time stamp has.
