@@ -33,6 +33,9 @@ pub enum Zone {
     /// A zone of the IANA's database.
     #[cfg(feature = "time-zones")]
     Named(chrono_tz::Tz),
+    /// The same, of which an abbreviation was given: see [`Zone::of_abbreviation`].
+    #[cfg(feature = "time-zones")]
+    Abbreviated(chrono_tz::Tz),
 }
 
 impl Default for Zone {
@@ -64,6 +67,16 @@ impl Zone {
         posix(text).map(|seconds| (Zone::Fixed(seconds), text.to_ascii_uppercase()))
     }
 
+    /// The same zone where one of its abbreviations was written. A time that the clock skips is
+    /// read as what the abbreviation means from then on.
+    pub(super) fn of_abbreviation(self) -> Zone {
+        match self {
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) => Zone::Abbreviated(zone),
+            zone => zone,
+        }
+    }
+
     /// Seconds east of UTC at that time (microseconds since 2000, UTC).
     pub fn offset_at(self, utc: i64) -> i32 {
         // Zones without rules don't ask.
@@ -71,7 +84,7 @@ impl Zone {
         match self {
             Zone::Fixed(seconds) => seconds,
             #[cfg(feature = "time-zones")]
-            Zone::Named(zone) => named::offset_at(zone, utc),
+            Zone::Named(zone) | Zone::Abbreviated(zone) => named::offset_at(zone, utc),
         }
     }
 
@@ -84,6 +97,11 @@ impl Zone {
             Zone::Fixed(seconds) => seconds,
             #[cfg(feature = "time-zones")]
             Zone::Named(zone) => named::offset_of_local(zone, local),
+            #[cfg(feature = "time-zones")]
+            Zone::Abbreviated(zone) => {
+                let before = i64::from(named::offset_of_local(zone, local)) * USECS_PER_SECOND;
+                named::offset_at(zone, local.saturating_sub(before))
+            }
         }
     }
 
@@ -119,7 +137,7 @@ impl Zone {
                 }
             }
             #[cfg(feature = "time-zones")]
-            Zone::Named(zone) => named::abbreviation_at(zone, utc),
+            Zone::Named(zone) | Zone::Abbreviated(zone) => named::abbreviation_at(zone, utc),
         }
     }
 
@@ -133,7 +151,7 @@ impl Zone {
             }
             Zone::Fixed(_) => None,
             #[cfg(feature = "time-zones")]
-            Zone::Named(zone) => Some(zone.name().to_owned()),
+            Zone::Named(zone) | Zone::Abbreviated(zone) => Some(zone.name().to_owned()),
         }
     }
 }

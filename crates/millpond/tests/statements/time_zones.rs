@@ -36,6 +36,11 @@ k|plain|k|k|plain
 2026-11-22 08:00:00+01|2026-11-22 08:00:00|2026-11-22|2026-11-22 08:00:00|2026-11-22 08:00:00+01
 SELECT 1
 
+> select '4714-11-24 BC'::date < k as a, '4714-11-24 BC'::date > '-infinity'::timestamptz as b from t
+a|b
+t|t
+SELECT 1
+
 > select k::text from t where k = '2026-11-22 08:00'
 k
 2026-11-22 08:00:00+01
@@ -215,4 +220,24 @@ fn joins_go_by_the_session_s_zone() {
     c.execute_portal(&mut portal, 0, &mut sink).unwrap();
     c.sync(&mut sink).unwrap();
     assert!(sink.text.starts_with("0|NULL"), "planned for another zone: {}", sink.text);
+}
+
+/// In the hour that Moscow's clock skipped when MSK became another offset.
+#[cfg(feature = "time-zones")]
+#[test]
+fn an_abbreviation_is_read_as_from_its_change_on() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(&mut c, "set timezone = 'UTC'");
+    for (text, utc) in [
+        ("'2011-03-27 01:59:59 MSK'::timestamptz", "2011-03-26 22:59:59+00"),
+        ("'2011-03-27 02:00:00 MSK'::timestamptz", "2011-03-26 22:00:00+00"),
+        ("'2011-03-27 02:59:59 MSK'::timestamptz", "2011-03-26 22:59:59+00"),
+        ("'2011-03-27 03:00:00 MSK'::timestamptz", "2011-03-26 23:00:00+00"),
+        ("'2011-03-27 02:30:00'::timestamp at time zone 'MSK'", "2011-03-26 22:30:00+00"),
+        ("'2011-03-27 02:30:00 Europe/Moscow'::timestamptz", "2011-03-26 23:30:00+00"),
+        ("'2014-10-26 01:30:00 MSK'::timestamptz", "2014-10-25 22:30:00+00"),
+    ] {
+        assert_eq!(cell(&mut c, &format!("select {text}")), utc, "{text}");
+    }
 }

@@ -130,6 +130,6 @@ pub(super) fn abbreviated(word: &str) -> Option<Zone> {
     let meaning = ZONES.get(word)?;
     match meaning.parse() {
         Ok(seconds) => Some(Zone::Fixed(seconds)),
-        Err(_) => Zone::parse(meaning).map(|(zone, _)| zone),
+        Err(_) => Zone::parse(meaning).map(|(zone, _)| zone.of_abbreviation()),
     }
 }
