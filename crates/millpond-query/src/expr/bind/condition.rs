@@ -12,6 +12,23 @@ use crate::expr::func::catalog::Param;
 use crate::expr::types::{Category, Ty, category, comparable, is_int};
 use crate::expr::{Compare, Expr, Func, Like};
 
+/// The items of IN as PostgreSQL compares with them. Several without a column are an array, which
+/// comes first. So a later item that fails is not computed if one of these is equal.
+fn in_order(items: Vec<Expr>) -> Vec<Expr> {
+    let has_column = |e: &Expr| {
+        let mut found = false;
+        e.walk_all(&mut |part| found |= matches!(part, Expr::Column(_)));
+        found
+    };
+    let fixed = items.iter().filter(|e| !has_column(e)).count();
+    if fixed < 2 || fixed == items.len() {
+        return items;
+    }
+    let (mut first, rest): (Vec<Expr>, Vec<Expr>) = items.into_iter().partition(|e| !has_column(e));
+    first.extend(rest);
+    first
+}
+
 impl Binder<'_> {
     pub(super) fn is_bool(
         &mut self,
@@ -145,7 +162,7 @@ impl Binder<'_> {
         };
         let value = convert(value)?;
         let items = items.into_iter().map(convert).collect::<Result<Vec<_>>>()?;
-        Ok(Typed::bool(Expr::In(Box::new(value), items, negated)))
+        Ok(Typed::bool(Expr::In(Box::new(value), in_order(items), negated)))
     }
 
     /// `value LIKE pattern [ESCAPE escape]`, and with the other words for it.
