@@ -1,33 +1,6 @@
-//! The file format of a page trace. All numbers are little-endian. A file is a header and then
-//! chunks until its end.
+//! The file format of a page trace, as [docs/trace-format.md] gives it byte by byte.
 //!
-//! | header: bytes | |
-//! |---|---|
-//! | 0 to 7 | `MPONDTRC` |
-//! | 8 to 9 | version, 1 |
-//! | 10 to 11 | 0 |
-//! | 12 to 15 | page size |
-//!
-//! | chunk: bytes | |
-//! |---|---|
-//! | 0 to 3 | `CHNK` |
-//! | 4 to 7 | length of its records in bytes |
-//! | 8 to 11 | number of its records |
-//! | 12 to 15 | session (numbers are used again); `ffff_ffff` if it only reports lost records |
-//! | 16 to 23 | when it was begun, in nanoseconds since recording began |
-//! | 24 to 31 | when it ended |
-//! | 32 to 35 | records of the session that were lost before it |
-//! | 36 to 39 | 0 |
-//! | 40 to 43 | CRC-32C of bytes 0 to 39 and of its records |
-//! | 44 on | its records |
-//!
-//! A record begins with a byte: bits 0 to 3 are the flags, bits 4 to 7 a place. If the place is 15,
-//! a varint of `relation << 2 | fork` follows. The last part is a varint of the zigzag difference
-//! to the block that was last asked for in this place.
-//!
-//! There are 15 places, empty at a chunk's beginning. The n-th relation fork that a chunk names
-//! takes place n modulo 15, counted from 0, and its last block is then 0. Varints are LEB128: seven
-//! bits a byte, the lowest first, the high bit set in all but the last.
+//! [docs/trace-format.md]: https://github.com/millpond/millpond/blob/main/docs/trace-format.md
 //!
 //! [`TraceReader`] reads a file of that format back.
 

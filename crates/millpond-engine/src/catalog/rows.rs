@@ -1,23 +1,7 @@
 //! The format of the catalog's rows.
 //!
-//! Each table, each of its columns and each of its indexes has one row. All rows have one layout:
-//!
-//! | column | table | column | index |
-//! |---|---|---|---|
-//! | `kind` int2 | 1 | 2 | 3 |
-//! | `oid` int8 | its oid | its table's oid | its oid |
-//! | `parent` int8 | NULL | NULL | its table's oid |
-//! | `number` int4 | NULL | its position, from 0 | NULL |
-//! | `storage` int8 | its file | NULL | its file |
-//! | `name` text | its name | its name | its name |
-//! | `type` int8, `typmod` int4 | NULL | its type, as PostgreSQL numbers it | NULL |
-//! | `flags` int4 | 0 | 1: not null | 1: unique, 2: primary, 4: constraint |
-//! | `fillfactor` int2 | percent | NULL | percent |
-//! | `expression` text | NULL | its DEFAULT | NULL |
-//! | `keys` bytea | NULL | NULL | 3 bytes per key column, see below |
-//!
-//! In `keys`, each key column has its position (u16 LE) and its order (u8; 1: descending, 2: NULLs
-//! first).
+//! Each table, each of its columns and each of its indexes has one row. All rows have one layout,
+//! which docs/file-format.md ("Catalog") gives.
 
 use std::sync::{Arc, LazyLock};
 

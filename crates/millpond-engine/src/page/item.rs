@@ -1,27 +1,6 @@
 //! Pages of items behind line pointers.
 //!
-//! Layout after the twelve bytes of the pool (little-endian):
-//!
-//! | bytes | field |
-//! |---|---|
-//! | 12..14 | page kind |
-//! | 14..16 | page flags |
-//! | 16..18 | lower: end of the line pointer array |
-//! | 18..20 | upper: start of the items |
-//! | 20..24 | reserved, zero |
-//! | 24..32 | the kind's own word (heap: prune hint) |
-//! | 32..lower | line pointers, 4 bytes each, counted from one |
-//! | lower..upper | free, unspecified bytes |
-//! | upper..8192 | items, each starting at a multiple of 8 |
-//!
-//! A line pointer packs, from the lowest bit: offset (15 bits), state (2), length (15).
-//!
-//! | state | offset | length |
-//! |---|---|---|
-//! | 0 unused | 0 | 0 |
-//! | 1 normal | where the item starts | its length |
-//! | 2 redirect | the line pointer that replaces this one | 0 |
-//! | 3 dead | 0 | 0: an index entry may still point here |
+//! docs/file-format.md ("Pages of items") gives the bytes of the page and of line pointers.
 //!
 //! Invariants: 32 <= lower <= upper <= 8192; lower is 32 plus a multiple of 4; items do not
 //! overlap; the last line pointer is not unused. The free space is one hole: whatever frees an item

@@ -1,12 +1,7 @@
 //! The commit number file: relation 3. It has a page for each chunk of transactions whose commit
 //! numbers an old snapshot still needs, and that no longer fits into memory ([`super::overflow`]).
 //!
-//! | bytes | content |
-//! |---|---|
-//! | 0..16 | page header, kind 5 |
-//! | 16..24 | the chunk: its transactions' ids divided by 1024 |
-//! | 24..32 | the smallest commit number in the chunk |
-//! | 32..7200 | 7 bytes per id: its commit number less the smallest, plus 1; 0: rolled back |
+//! docs/file-format.md ("Commit numbers") gives the bytes.
 //!
 //! Commit numbers mean nothing after a restart (transam rule 10). So nothing of this is logged, and
 //! a start removes the file before it looks for files that nothing names.

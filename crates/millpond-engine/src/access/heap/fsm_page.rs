@@ -1,13 +1,6 @@
 //! A page of the free space map: one byte per heap block, and the maximum of each group of blocks.
 //!
-//! | bytes | field |
-//! |---|---|
-//! | 0..12 | the pool's |
-//! | 12..14 | page kind 3 |
-//! | 14..32 | zero |
-//! | 32..96 | 64 group maxima |
-//! | 96..8160 | 64 groups of 126 blocks: usable bytes divided by 32, rounded down, at most 255 |
-//! | 8160..8192 | zero |
+//! docs/file-format.md ("Free space map") gives the bytes.
 //!
 //! Page `n` of the fork covers heap blocks `n * 8064` to `n * 8064 + 8063`. The map is a hint (heap
 //! rule 9). A group maximum may be too high until the group next changes, and any byte may be

@@ -1,17 +1,7 @@
 //! The tuple header: 32 bytes before the columns of every row version.
 //!
-//! Layout (little-endian; tuples start at multiples of 8, so no field straddles a word):
-//!
-//! | bytes | field | meaning |
-//! |---|---|---|
-//! | 0..8 | xmin | the transaction that made this version |
-//! | 8..16 | xmax | the transaction that deleted, replaced or locked it; 0: none |
-//! | 16..20 | cid | command id of the insertion or of the deletion, or a combo id for both |
-//! | 20..24 | ctid block | where the next version is; zero: there is none |
-//! | 24..26 | ctid offset | |
-//! | 26..28 | flags | [`TupleFlags`] |
-//! | 28..30 | natts | number of columns stored (columns added later are absent) |
-//! | 30..32 | reserved | zero |
+//! docs/file-format.md ("Heap") gives the bytes. Tuples start at multiples of 8, so no field
+//! straddles a word.
 //!
 //! Invariants: `xmin` is never 0 on a page. A frozen version keeps its xmin, because a chain
 //! matches it with the xmax of the version before. `ctid` is zero unless UPDATED_AWAY is set.

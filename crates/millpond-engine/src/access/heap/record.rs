@@ -1,28 +1,8 @@
 //! The heap's log records, and what each does to a page ("do is redo").
 //!
 //! Each record is a function of the page before and of its own bytes. The same functions change
-//! pages in normal work and in replay (heap rule 1). Numbers are little-endian.
-//!
-//! | info | block | data |
-//! |---|---|---|
-//! | 1 INSERT | 0: the page | tuple |
-//! | 2 INSERT_MANY | 0: the page | many |
-//! | 3 DELETE | 0: the page | mark |
-//! | 4 UPDATE | 0: the page of both versions | mark of the old version, tuple delta |
-//! | 5 UPDATE_MOVED | 0: the new version's page | tuple |
-//! | | 1: the old version's page | mark |
-//! | 6 LOCK | 0: the page | mark |
-//! | 7 PRUNE | 0: the page | see [`super::prune::PrunePlan`] |
-//!
-//! Bit 7 of info: block 0 becomes an empty heap page first. It is not read and needs no image.
-//!
-//! - *tuple*: offset u16, flags u16, natts u16, cid u32, xmin u64, then the columns to the end.
-//! - *many*: xmin u64, cid u32, flags u8 (bit 0: set all-visible), reserved u8, count u16. Then per
-//!   tuple: offset u16, flags u16, natts u16, length u16, columns.
-//! - *tuple delta*: as a tuple, but instead of the columns prefix u16, suffix u16, middle. The
-//!   first prefix bytes and the last suffix bytes are those of the old version's columns.
-//! - *mark*: offset u16, flags u16, cid u32, xmax u64, next block u32, next offset u16: the
-//!   header's values after the change.
+//! pages in normal work and in replay (heap rule 1). docs/file-format.md ("Log records of the
+//! heap") gives their bytes.
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE};
 use millpond_sync::mutant;

@@ -1,55 +1,7 @@
 //! The byte layout of a B+tree page.
 //!
-//! ```text
-//!  0 ..  8  LSN                  (pool)
-//!  8 .. 12  checksum             (pool)
-//! 12 .. 14  page kind            2
-//! 14 .. 16  flags                LEAF, INCOMPLETE_SPLIT, META, DELETED, NARROW
-//! 16 .. 20  right sibling        block, 0 = none
-//! 20 .. 22  level                0 = leaf
-//! 22 .. 24  count                number of slots
-//! 24 .. 26  body start           lowest byte in use by bodies, PAGE_SIZE if there are none
-//! 26 .. 28  prefix length        bytes that all keys of the page begin with
-//! 28 .. 30  prefix offset        where they are
-//! 30 .. 32  high key offset      0 = none: nothing bounds the page to the right
-//! 32 .. 36  cycle                the vacuum during which the page was last split, 0 = none
-//! 36 .. 40  zero
-//! 40 .. 48  prefix head          narrow leaves: the first 8 bytes of the prefix, zero-padded, as a
-//!                                number with the same order; else zero
-//! 48 ..     slots, 16 bytes each (8 in narrow leaves), in key order
-//! ....      free
-//! body start .. PAGE_SIZE        bodies: high key, prefix, what of keys does not fit the slots
-//! ```
-//!
-//! A deleted page has no slots. At 48 it has the moment when it left the tree: u64 number of the
-//! last commit, u64 next transaction id. Then follows, as u32, the next block of the list of free
-//! pages (0 = none, or not in the list).
-//!
-//! A slot of the wide form:
-//!
-//! ```text
-//!  0 ..  8  head: the first 8 bytes of the key after the prefix, zero-padded, as a number with the
-//!           same order
-//!  8 .. 12  leaf: block of the row        inner: child block
-//! 12 .. 14  leaf: line pointer of the row inner: zero
-//! 14 .. 16  where: 0 to 8 = the key has this many bytes after the prefix, all of them in the head;
-//!           9 = the empty key of an inner page's first entry, before every key;
-//!           else the body's offset
-//! ```
-//!
-//! A slot of the narrow form is one number, ordered by (key, row) among entries without a body:
-//!
-//! ```text
-//! bits 48 .. 64  head: the first 2 bytes of the key after the prefix, zero-padded
-//! bits 16 .. 48  block of the row                             or: the body's offset
-//! bits  0 .. 16  line pointer of the row; the key is 2 bytes      0xFFFF
-//!                longer than the prefix
-//! ```
-//!
-//! A body begins with a u16. Bits 0 to 14 are the bytes of the key after the prefix; bit 15 says
-//! that a tid follows, of six bytes. Then come the bytes of the key after prefix and head. The tid
-//! is big-endian. In narrow leaves it is the row; in inner pages it is what separates entries of
-//! equal keys. The high key's body always has a tid, and the whole key.
+//! docs/file-format.md ("Nodes") describes it: the header, slots of the two forms, bodies, and what
+//! a deleted page has in place of slots. The constants below are that page in code.
 
 use millpond_buffer::PAGE_SIZE;
 
