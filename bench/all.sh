@@ -36,7 +36,7 @@ case ${1:?prepare or measure} in
     [ -x "$millpond" ] || cargo build --release
     cargo build --package xtask
     has pool || has trees && caches build
-    has pins && cargo bench --package millpond-buffer --bench pins --no-run
+    has pins && cargo bench --package millpond-buffer --bench costs --no-run
     has io && cargo bench --package millpond-buffer --bench io_depth --no-run
     # A subshell: when it ends, the servers are stopped.
     (
@@ -74,7 +74,7 @@ case ${1:?prepare or measure} in
     has pool && caches run -- pool ${CACHES_ARGS:-} | tee "$out/pool.md"
     # shellcheck disable=SC2086
     has trees && caches run -- trees ${CACHES_ARGS:-} | tee "$out/trees.md"
-    has pins && cargo bench --quiet --package millpond-buffer --bench pins -- --warm-up-time 0.3 --measurement-time 1 pin | tee "$out/pins.txt"
+    has pins && cargo bench --quiet --package millpond-buffer --bench costs | tee "$out/pins.txt"
     # This empties the system's cache, so it comes last.
     has io && bench/io.sh "${IO_SECONDS:-3}" 3 2 | tee "$out/io.md"
     exit 0 ;;

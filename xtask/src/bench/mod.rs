@@ -1,4 +1,4 @@
-//! The benchmarks: criterion's below SQL, and Millpond's server beside PostgreSQL's.
+//! The benchmarks: the buffer pool's operations, and Millpond's server beside PostgreSQL's.
 //!
 //! The scripts in `bench/` start servers, run pgbench and print CSV. This module passes settings to
 //! them. It turns their figures into tables, charts and a verdict on each goal. It can report
@@ -99,7 +99,7 @@ impl Rising {
 /// Runs the benchmarks.
 pub fn run(bench: Option<Box<Bench>>, args: &[String]) -> Result<(), Failed> {
     match bench.as_deref() {
-        None => cargo(&["bench", "-p", "millpond-buffer", "--bench", "pins"]).args(args).run(),
+        None => cargo(&["bench", "-p", "millpond-buffer", "--bench", "costs"]).args(args).run(),
         Some(Bench::Connections(connections)) => connections.run(),
         Some(Bench::Flat(flat)) => flat.run(),
         Some(Bench::Bulk(bulk)) => bulk.run(),

@@ -49,7 +49,7 @@
 //! however many scans share it and however often they come round: see
 //! [`Frame::used`](crate::core::frame::Frame::used). (PostgreSQL's strategies raise it from 0 to 1.
 //! Then a scan that comes again sooner than the hand would keep each page of its table that it
-//! finds in memory. `benches/beside.rs` would show the others' hit ratio fall by three points.)
+//! finds in memory. The others' hit ratio would fall by three points.)
 //!
 //! **History is kept.** A page that a ring brings in and lets go keeps the time at which it left
 //! before, if that was known. If it is wanted again soon after that time, it is admitted
@@ -131,8 +131,8 @@ pub(super) struct State {
 ///
 /// Sessions that read points beside a job pay for each page of its ring, so a ring is as short as
 /// it can be. A job whose ring is empty takes free frames while more than a thirty-second of the
-/// pool is free. Its ring stays empty. The bench `beside` counts what a scan, an index scan,
-/// VACUUM and a load cost the sessions beside them.
+/// pool is free. Its ring stays empty. `cargo xtask bench bulk --selects` counts what a
+/// scan, an index scan, VACUUM and a load cost the sessions beside them.
 ///
 /// ```
 /// # use millpond_buffer::*;
