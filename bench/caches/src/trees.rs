@@ -66,7 +66,7 @@ impl Millpond {
     fn load(path: &Path, rows: u32) -> Result<Self> {
         let mut config = EngineConfig::new(path);
         config.buffers = CACHE_BYTES / 8192;
-        config.autovacuum = false;
+        config.autovacuum.enabled = false;
         let engine = Engine::open(config)?;
         let mut session = engine.session()?;
         let new = NewTable {

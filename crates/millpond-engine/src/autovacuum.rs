@@ -16,7 +16,7 @@ use millpond_buffer::AccessStrategy;
 
 use crate::access::heap;
 use crate::catalog::{Oid, TableDef};
-use crate::config::AutovacuumTuning;
+use crate::config::AutovacuumConfig;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::maintenance::background::Signal;
@@ -28,7 +28,7 @@ use crate::table::TableError;
 const INSERT_THRESHOLD: f64 = 1000.0;
 const INSERT_SCALE_FACTOR: f64 = 0.2;
 
-fn is_due(table: &TableDef, tuning: &AutovacuumTuning) -> bool {
+fn is_due(table: &TableDef, tuning: &AutovacuumConfig) -> bool {
     let rows = table.stats.live_rows() as f64;
     let dead = table.stats.dead_rows() as f64;
     let inserted = table.stats.inserted_since_vacuum() as f64;

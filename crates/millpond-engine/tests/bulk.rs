@@ -6,12 +6,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{RC, config, create, index, run, table};
+use common::{RC, all_of, config, create, find, index, run, table};
 use millpond_buffer::{RelHandle, RelationId};
 use millpond_engine::catalog::{ColumnDef, NewIndex, NewTable, TableDef};
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::IndexScan;
-use millpond_engine::table::{Direction, KeyRange, RowBatch, RowBuf};
+use millpond_engine::table::{Direction, RowBatch, RowBuf};
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineResult, Session};
 
@@ -178,10 +178,8 @@ fn count_in_parallel(session: &mut Session, large: &Arc<TableDef>) -> usize {
 fn count_by_index(s: &Session, large: &Arc<TableDef>) -> EngineResult<usize> {
     s.lock_table(large, LockMode::AccessShare)?;
     let index = large.indexes.iter().find(|index| !index.unique).unwrap();
-    let mut range = KeyRange::default();
-    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
     let (mut scan, mut row, mut rows) = (IndexScan::new(), RowBuf::new(), 0);
-    s.start_index_scan(large, index, &range, Direction::Forward, &mut scan)?;
+    s.start_index_scan(large, index, &all_of(index), Direction::Forward, &mut scan)?;
     while scan.next(s, &mut row)? {
         rows += 1;
     }
@@ -190,12 +188,8 @@ fn count_by_index(s: &Session, large: &Arc<TableDef>) -> EngineResult<usize> {
 
 fn delete_some(session: &mut Session, large: &Arc<TableDef>) {
     run(session, |s| {
-        s.lock_table(large, LockMode::RowExclusive)?;
-        let key = large.primary_key().unwrap();
-        let mut row = RowBuf::new();
         for id in (0..ROWS).step_by(40) {
-            assert!(s.lookup(large, key, &[Datum::Int4(id)], &mut row)?);
-            s.delete(large, &mut row)?;
+            s.delete(large, &mut find(s, large, id)?)?;
         }
         Ok(())
     })

@@ -30,9 +30,7 @@ fn looks(engine: &Engine) -> u64 {
 
 /// The page accesses of a check, for a table whose `rows` rows all have the same key of 500 bytes.
 fn looks_for_equal_keys(rows: i32) -> u64 {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
+    let (_dir, engine, mut session) = opened();
     let columns = vec![ColumnDef::new("id", DataType::Int4), ColumnDef::new("k", DataType::Text)];
     let indexes = vec![index(0, &[1])];
     let same = NewTable { name: "same".into(), columns, fillfactor: 100, indexes };
@@ -92,20 +90,6 @@ fn state_of(root: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     found
 }
 
-fn copy_directory(from: &Path, to: &Path) {
-    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            fs::create_dir_all(&target).unwrap();
-            copy_directory(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
 /// What a check has reported.
 #[derive(Default)]
 struct Heard {
@@ -157,11 +141,7 @@ fn check(path: &Path) -> (Heard, Result<Checked, EngineError>) {
 
 /// A database with a table of accounts, cleanly shut down or not.
 fn database(is_clean: bool) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, 1000);
+    let (dir, engine, mut session, accounts) = bank(1000);
     engine.checkpoint().unwrap();
     // Changes that only the log has, a new table and a dropped one.
     for id in 1..=60 {

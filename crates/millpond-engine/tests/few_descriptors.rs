@@ -20,9 +20,7 @@ fn many_tables_work_with_few_descriptors() {
     const TABLES: i32 = 150;
     const ROUNDS: i32 = 3;
     limit_descriptors(256);
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
+    let (dir, engine, mut session) = opened();
     let name = |number: i32| format!("t{number}");
     for number in 0..TABLES {
         create(&mut session, NewTable { name: name(number), ..accounts() });
@@ -42,9 +40,7 @@ fn many_tables_work_with_few_descriptors() {
     }
     engine.checkpoint().unwrap();
     assert_eq!(engine.log().is_stopped(), None);
-    drop(session);
-    engine.shutdown().unwrap();
-    drop(engine);
+    close(session, engine);
     let engine = Engine::open(config(dir.path())).unwrap();
     let mut session = engine.session().unwrap();
     for number in 0..TABLES {

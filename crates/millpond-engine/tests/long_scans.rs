@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{RC, RR, accounts, add, config, create, ids_by, index, row, run, table};
+use common::{RC, RR, accounts, add, all_of, config, create, find, ids_by, index, row, run, table};
 use millpond_buffer::{IoMethod, Wait};
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::lmgr::LockMode;
@@ -87,9 +87,7 @@ fn start(
     scan: &mut IndexScan,
 ) -> EngineResult<()> {
     let index = accounts.indexes.iter().find(|index| index.columns[0].column == column).unwrap();
-    let mut range = KeyRange::default();
-    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
-    session.start_index_scan(accounts, index, &range, direction, scan)
+    session.start_index_scan(accounts, index, &all_of(index), direction, scan)
 }
 
 fn by_index(
@@ -136,10 +134,8 @@ fn change_some(session: &mut Session, accounts: &Arc<TableDef>) {
         .unwrap();
     }
     run(session, |s| {
-        s.lock_table(accounts, LockMode::RowExclusive)?;
-        let (key, mut found) = (accounts.primary_key().unwrap(), RowBuf::new());
         for id in (2..=ROWS).step_by(7) {
-            assert!(s.lookup(accounts, key, &[Datum::Int4(id)], &mut found)?);
+            let mut found = find(s, accounts, id)?;
             match id % 3 {
                 0 => s.delete(accounts, &mut found)?,
                 _ => s.update(accounts, &mut found, &row(id, &owner(-id), 5))?,
@@ -186,10 +182,8 @@ fn long_scan_that_updates_rows_returns_each_once() {
     let met = run(&mut session, |s| {
         s.lock_table(&accounts, LockMode::RowExclusive)?;
         let by_owner = &accounts.indexes[1];
-        let mut range = KeyRange::default();
-        by_owner.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
         let (mut scan, mut found, mut met) = (IndexScan::new(), RowBuf::new(), 0);
-        s.start_index_scan(&accounts, by_owner, &range, Direction::Forward, &mut scan)?;
+        s.start_index_scan(&accounts, by_owner, &all_of(by_owner), Direction::Forward, &mut scan)?;
         while scan.next(s, &mut found)? {
             let (id, owner, balance) = values(&accounts, found.bytes());
             // The new key sorts after all others.

@@ -19,11 +19,7 @@ fn limit_descriptors(most: u64) {
 #[test]
 fn a_process_without_descriptors_does_not_stop_the_engine() {
     limit_descriptors(256);
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, 1000);
+    let (dir, engine, mut session, accounts) = bank(1000);
     let mut held = Vec::new();
     while let Ok(file) = std::fs::File::open("/dev/null") {
         held.push(file);
@@ -55,8 +51,6 @@ fn a_process_without_descriptors_does_not_stop_the_engine() {
     })
     .unwrap();
     assert_eq!(run(&mut session, |s| total(s, &accounts)).unwrap().0, 1000 + committed + 1);
-    drop(session);
-    engine.shutdown().unwrap();
-    drop(engine);
+    close(session, engine);
     Engine::open(config(dir.path())).unwrap();
 }

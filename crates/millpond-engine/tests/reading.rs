@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{accounts, config, create, row, run, table};
+use common::{accounts, close, config, create, row, run, table};
 use millpond_buffer::IoMethod;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::RowBatch;
@@ -68,9 +68,7 @@ fn all_read_paths_return_the_same_rows() {
             let oid = table(&session, "accounts").oid;
             session.maintenance().vacuum(oid).unwrap();
             session.maintenance().analyze(oid).unwrap();
-            drop(session);
-            engine.shutdown().unwrap();
-            drop(engine);
+            close(session, engine);
             let engine = open().unwrap();
             let mut session = engine.session().unwrap();
             assert_eq!(sum(&mut session), loaded);

@@ -14,11 +14,7 @@ use millpond_engine::types::Datum;
 #[test]
 fn update_to_another_page_prepares_indexes_first() {
     const ROWS: i32 = 1500;
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, ROWS);
+    let (_dir, _engine, mut session, accounts) = bank(ROWS);
     let key = accounts.primary_key().unwrap();
     let long = "x".repeat(200);
     let (mut refused, mut found) = (0, RowBuf::new());

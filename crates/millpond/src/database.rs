@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use millpond_buffer::policy::ReplacementPolicy;
 use millpond_buffer::{IoMethod, PAGE_SIZE};
-use millpond_engine::engine::{Engine, EngineConfig};
+use millpond_engine::engine::{AutovacuumConfig, Engine, EngineConfig};
 use millpond_engine::timeout::Watchdog;
 
 use crate::connections::Connections;
@@ -71,7 +71,7 @@ impl Database {
     /// the view `pg_file_settings`.
     pub fn reload_configuration(&self) -> bool {
         let Some(settings) = self.configuration.reload() else { return false };
-        self.engine.tune(&engine_config(&self.engine.config().path, &settings).tuning());
+        self.engine.tune(&engine_config(&self.engine.config().path, &settings));
         true
     }
 
@@ -213,10 +213,11 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
     let wal_buffers = usize::try_from(settings.bytes("wal_buffers")).unwrap_or(16 << 20);
     config.wal_buffer_bytes = wal_buffers.max(64 << 10).next_power_of_two();
     config.deadlock_timeout = settings.duration("deadlock_timeout");
-    config.autovacuum = settings.bool("autovacuum");
-    config.autovacuum_naptime = settings.duration("autovacuum_naptime");
-    config.autovacuum_threshold =
-        u32::try_from(settings.int("autovacuum_vacuum_threshold")).unwrap_or(50);
-    config.autovacuum_scale_factor = settings.real("autovacuum_vacuum_scale_factor");
+    config.autovacuum = AutovacuumConfig {
+        enabled: settings.bool("autovacuum"),
+        naptime: settings.duration("autovacuum_naptime"),
+        threshold: u32::try_from(settings.int("autovacuum_vacuum_threshold")).unwrap_or(50),
+        scale_factor: settings.real("autovacuum_vacuum_scale_factor"),
+    };
     config
 }

@@ -207,13 +207,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         PLAIN,
         "wal::storage::tests::a_file_is_made_after_its_record_is_durable",
     ),
-    mutant(
-        "wal-start-on-damaged-files",
-        "wal rule 20",
-        PLAIN,
-        "system::a_zeroed_page_of_the_catalog_loses_no_files",
-    )
-    .in_target("damage"),
+    mutant("wal-start-on-damaged-files", "wal rule 20", PLAIN, "matrix::damage_to_the_catalog")
+        .in_target("damage"),
     mutant(
         "wal-start-on-an-old-catalog",
         "wal rule 20",

@@ -128,7 +128,7 @@ pub fn check_directory(config: CheckConfig, watch: &mut dyn Watch) -> EngineResu
     engine_config.vfs = overlay;
     engine_config.buffers = buffers;
     engine_config.wal_segment_bytes = control.segment_bytes;
-    engine_config.autovacuum = false;
+    engine_config.autovacuum.enabled = false;
     engine_config.max_connections = 1;
     engine_config.max_parallel_workers = 0;
     engine_config.io_method = IoMethod::Sync;

@@ -33,7 +33,7 @@ use crate::sort::temp::TempFiles;
 use crate::transam::Transactions;
 use crate::wal::Log;
 
-pub use crate::config::{AutovacuumTuning, EngineConfig, Tuning};
+pub use crate::config::{AutovacuumConfig, EngineConfig};
 pub(crate) use workers::PooledCtx;
 
 use workers::CtxPool;
@@ -71,7 +71,7 @@ pub struct Engine {
     workers: CtxPool,
     background: Background,
     autovacuum: CurrentVacuum,
-    autovacuum_tuning: Mutex<AutovacuumTuning>,
+    autovacuum_tuning: Mutex<AutovacuumConfig>,
     clients: AtomicUsize,
     closing: AtomicBool,
     system_id: u64,
@@ -102,7 +102,7 @@ impl Engine {
             workers: CtxPool::new(workers, config.max_parallel_workers),
             background: Background::default(),
             autovacuum: CurrentVacuum::default(),
-            autovacuum_tuning: Mutex::new(config.tuning().autovacuum),
+            autovacuum_tuning: Mutex::new(config.autovacuum.clone()),
             clients: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             config,
@@ -142,12 +142,13 @@ impl Engine {
         &self.config
     }
 
-    /// Changes the settings that can change at run time. They take effect at the next checkpoint,
+    /// Changes when checkpoints are made, when the log is synced, and autovacuum, to what these
+    /// settings say; the others stay. The change takes effect at the next checkpoint,
     /// sync or round of autovacuum.
-    pub fn tune(&self, tuning: &Tuning) {
-        self.checkpoints.tune(tuning);
-        self.shared.log.tune(tuning.wal_writer_delay, tuning.wal_writer_flush_after_bytes);
-        *self.autovacuum_tuning.lock() = tuning.autovacuum.clone();
+    pub fn tune(&self, config: &EngineConfig) {
+        self.checkpoints.tune(config);
+        self.shared.log.tune(config.wal_writer_delay, config.wal_writer_flush_after_bytes);
+        *self.autovacuum_tuning.lock() = config.autovacuum.clone();
         self.background.wake();
     }
 
@@ -156,7 +157,7 @@ impl Engine {
         &self.background
     }
 
-    pub(crate) fn autovacuum_tuning(&self) -> AutovacuumTuning {
+    pub(crate) fn autovacuum_tuning(&self) -> AutovacuumConfig {
         self.autovacuum_tuning.lock().clone()
     }
 

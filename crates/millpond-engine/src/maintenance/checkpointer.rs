@@ -35,7 +35,7 @@ use millpond_sync::{clock, mutant};
 
 use super::checkpoint_stats::{Counters, add_ms};
 use super::schedule::Schedule;
-use crate::config::Tuning;
+use crate::config::EngineConfig;
 use crate::control::{Control, ControlFile, STATE_BYTES};
 use crate::error::{EngineError, EngineResult};
 use crate::recovery::Recovering;
@@ -119,11 +119,11 @@ struct Signals {
 
 impl Checkpoints {
     /// Changes when checkpoints are made automatically.
-    pub(crate) fn tune(&self, tuning: &Tuning) {
+    pub(crate) fn tune(&self, settings: &EngineConfig) {
         let mut config = self.config.lock();
-        config.timeout = tuning.checkpoint_timeout;
-        config.max_wal_bytes = tuning.max_wal_bytes;
-        config.completion_target = tuning.checkpoint_completion_target;
+        config.timeout = settings.checkpoint_timeout;
+        config.max_wal_bytes = settings.max_wal_bytes;
+        config.completion_target = settings.checkpoint_completion_target;
         drop(config);
         self.signals.lock().tuned = true;
         self.signalled.notify_all();

@@ -61,7 +61,7 @@ fn autovacuum_yields_to_a_lock_waiter_and_retries() {
     let mut config = EngineConfig::new(dir.path());
     config.buffers = 256;
     config.max_connections = 8;
-    config.autovacuum_naptime = Duration::from_millis(5);
+    config.autovacuum.naptime = Duration::from_millis(5);
     let engine = Engine::open(config).unwrap();
     engine.locks().set_deadlock_timeout(Duration::from_millis(1));
     let [mut session, mut waiter, holder] = [(); 3].map(|()| engine.session().unwrap());

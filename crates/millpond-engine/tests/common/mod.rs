@@ -18,12 +18,49 @@ pub fn config(path: &Path) -> EngineConfig {
     let mut config = EngineConfig::new(path);
     config.buffers = 512;
     config.max_connections = 40;
-    config.autovacuum = false;
+    config.autovacuum.enabled = false;
     config
 }
 
 pub fn open(path: &Path) -> Arc<Engine> {
     Engine::open(config(path)).unwrap()
+}
+
+/// An engine in a new directory, and a session. The directory comes first, so it is dropped last.
+pub fn opened() -> (tempfile::TempDir, Arc<Engine>, Session) {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let session = engine.session().unwrap();
+    (dir, engine, session)
+}
+
+/// The same with a table of accounts 1 to `count`, with a balance of 100 each.
+pub fn bank(count: i32) -> (tempfile::TempDir, Arc<Engine>, Session, Arc<TableDef>) {
+    let (dir, engine, mut session) = opened();
+    let accounts = create(&mut session, accounts());
+    fill(&mut session, &accounts, count);
+    (dir, engine, session, accounts)
+}
+
+/// Ends a session, and shuts the engine down.
+pub fn close(session: Session, engine: Arc<Engine>) {
+    drop(session);
+    engine.shutdown().unwrap();
+}
+
+/// Copies a directory as a kill would leave it.
+pub fn copy_directory(from: &Path, to: &Path) {
+    std::fs::set_permissions(to, std::fs::metadata(from).unwrap().permissions()).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir_all(&target).unwrap();
+            copy_directory(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }
 
 pub fn asc(column: usize) -> IndexColumn {
@@ -105,6 +142,21 @@ pub fn balance(session: &Session, table: &Arc<TableDef>, id: i32) -> EngineResul
         return Ok(None);
     }
     Ok(row.column(table, 2).unwrap().as_i64())
+}
+
+/// Locks the table for changes and finds the version of an account that the statement sees.
+pub fn find(session: &Session, table: &Arc<TableDef>, id: i32) -> EngineResult<RowBuf> {
+    session.lock_table(table, LockMode::RowExclusive)?;
+    let (mut found, key) = (RowBuf::new(), table.primary_key().unwrap());
+    assert!(session.lookup(table, key, &[Datum::Int4(id)], &mut found)?, "account {id}");
+    Ok(found)
+}
+
+/// All keys of an index.
+pub fn all_of(index: &IndexDef) -> KeyRange {
+    let mut range = KeyRange::default();
+    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
+    range
 }
 
 /// Adds to a balance as an UPDATE does, and retries after a conflict. False if the account does not

@@ -24,7 +24,6 @@ use millpond_buffer::{Fork, RelFork};
 use millpond_engine::catalog::{NewTable, TableDef};
 use millpond_engine::recovery::DirectoryError;
 use millpond_engine::table::Direction;
-use millpond_engine::types::Datum;
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
 const PAGE: u64 = 8192;

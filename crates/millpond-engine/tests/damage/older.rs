@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 
 use super::*;
-use millpond_engine::catalog::NewIndex;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::TransactionOptions;
 
@@ -87,38 +86,11 @@ fn an_older_catalog_stops_the_start() {
     let engine = open(dir.path());
     let mut session = engine.session().unwrap();
     create(&mut session, NewTable { name: "late".into(), ..accounts() });
-    drop(session);
-    engine.shutdown().unwrap();
-    drop(engine);
+    close(session, engine);
     settle(dir.path());
     fs::write(dir.path().join("base/1"), old).unwrap();
     let error = Engine::open(config(dir.path())).err().unwrap().to_string();
     assert!(error.contains("base/1"), "{error}");
-}
-
-/// The older catalog names the same files: an index was created and dropped since.
-#[test]
-fn an_older_catalog_of_the_same_files_stops_the_start() {
-    for crashed in [false, true] {
-        let dir = settled();
-        let old = fs::read(dir.path().join("base/1")).unwrap();
-        let engine = open(dir.path());
-        let mut session = engine.session().unwrap();
-        let plain = table(&session, "plain");
-        let owner = NewIndex { name: Some("owner".into()), ..index(plain.oid, &[1]) };
-        let owner = run(&mut session, |s| s.ddl().create_index(owner)).unwrap();
-        run(&mut session, |s| s.ddl().drop_index(owner.oid, false)).unwrap();
-        drop((session, plain));
-        engine.shutdown().unwrap();
-        drop(engine);
-        settle(dir.path());
-        if crashed {
-            let engine = open(dir.path());
-            commit_rows(&mut engine.session().unwrap(), 10);
-        }
-        bring_back(dir.path(), "base/1", &old);
-        assert_refused(dir.path(), "base/1");
-    }
 }
 
 /// The log is older than the tables, as when the last segment is lost in a crash.

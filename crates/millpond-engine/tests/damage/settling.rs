@@ -85,9 +85,7 @@ fn commit_removes_files_of_a_failed_statement() {
     // Through SQL, such a transaction could not commit.
     session.commit().unwrap();
     assert_eq!(files(), before);
-    drop(session);
-    engine.shutdown().unwrap();
-    drop(engine);
+    close(session, engine);
     assert_whole(&open(dir.path()));
 }
 
@@ -146,9 +144,7 @@ fn every_kind_of_read_reports_zeroed_pages() {
     let engine = open(dir.path());
     let session = engine.session().unwrap();
     let files = ["indexed", "plain"].map(|name| file_of(&session, name, Fork::Main));
-    drop(session);
-    engine.shutdown().unwrap();
-    drop(engine);
+    close(session, engine);
     for file in &files {
         zero(&dir.path().join(file), 1);
     }

@@ -5,20 +5,6 @@ use super::older::{settled, with_two_status_pages};
 use super::*;
 
 #[test]
-fn a_zeroed_page_of_the_catalog_loses_no_files() {
-    let dir = settled();
-    zero(&dir.path().join("base/1"), 0);
-    assert_refused(dir.path(), "base/1");
-}
-
-#[test]
-fn empty_catalog_file_loses_no_table_files() {
-    let dir = settled();
-    cut(&dir.path().join("base/1"), 0);
-    assert_refused(dir.path(), "base/1");
-}
-
-#[test]
 fn a_directory_without_its_files_is_not_a_new_database() {
     let dir = settled();
     fs::remove_dir_all(dir.path().join("base")).unwrap();

@@ -4,11 +4,7 @@ use super::*;
 
 #[test]
 fn constraints_are_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, 10);
+    let (_dir, engine, mut session, accounts) = bank(10);
     let error = run(&mut session, |s| s.insert(&accounts, &row(5, "x", 1))).unwrap_err();
     match error {
         EngineError::Table(TableError::DuplicateKey { table, index, columns, values }) => {
@@ -25,9 +21,7 @@ fn constraints_are_kept() {
     assert!(matches!(error, EngineError::Table(TableError::NotNull { .. })), "{error}");
     run(&mut session, |s| {
         // A key can be reused once its row is deleted, even within one transaction.
-        let mut found = RowBuf::new();
-        let key = accounts.primary_key().unwrap();
-        assert!(s.lookup(&accounts, key, &[Datum::Int4(5)], &mut found)?);
+        let mut found = find(s, &accounts, 5)?;
         assert!(matches!(s.delete(&accounts, &mut found)?, RowOutcome::Done(_)));
         s.insert(&accounts, &row(5, "again", 1))?;
         Ok(())
@@ -35,8 +29,7 @@ fn constraints_are_kept() {
     .unwrap();
     // Changing a key to an existing one is refused.
     let error = run(&mut session, |s| {
-        let mut found = RowBuf::new();
-        s.lookup(&accounts, accounts.primary_key().unwrap(), &[Datum::Int4(1)], &mut found)?;
+        let mut found = find(s, &accounts, 1)?;
         s.update(&accounts, &mut found, &row(2, "x", 1))
     })
     .unwrap_err();
@@ -52,9 +45,7 @@ fn constraints_are_kept() {
 
 #[test]
 fn indexes_are_built_from_rows_and_kept_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
+    let (_dir, engine, mut session) = opened();
     let accounts = create(&mut session, NewTable { indexes: Vec::new(), ..common::accounts() });
     let mut batch = RowBatch::new();
     run(&mut session, |s| {
@@ -94,18 +85,8 @@ fn indexes_are_built_from_rows_and_kept_up() {
     let owners = accounts.indexes[1].clone();
     assert_eq!(owners.name, "accounts_owner_id_idx");
     run(&mut session, |s| {
-        let mut range = millpond_engine::table::KeyRange::default();
-        owners
-            .keys
-            .range(&[Datum::Text("owner 42")], None, None, &mut range.lower, &mut range.upper)
-            .unwrap();
-        let mut scan = millpond_engine::session::IndexScan::new();
-        s.start_index_scan(&accounts, &owners, &range, Direction::Backward, &mut scan)?;
-        let mut found = RowBuf::new();
-        let mut ids = Vec::new();
-        while scan.next(s, &mut found)? {
-            ids.push(found.column(&accounts, 0).unwrap().as_i64().unwrap());
-        }
+        let key = [Datum::Text("owner 42")];
+        let ids = ids_by(s, &accounts, &owners, &key, Direction::Backward)?;
         assert_eq!(ids, Vec::from_iter((0..50).map(|i| i * 100 + 42).rev()));
         for id in 0..500 {
             assert!(add(s, &accounts, id, 5)?);
@@ -131,9 +112,7 @@ fn indexes_are_built_from_rows_and_kept_up() {
 
 #[test]
 fn definitions_are_transactional() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
+    let (dir, engine, mut session) = opened();
     let mut other = engine.session().unwrap();
     let files = |engine: &Engine| engine.pool().store().relations().unwrap().len();
     let before = files(&engine);
@@ -189,9 +168,7 @@ fn definitions_are_transactional() {
 
 #[test]
 fn every_type_can_be_a_key() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
+    let (_dir, engine, mut session) = opened();
     let types = [
         DataType::Bool,
         DataType::Int2,

@@ -19,11 +19,7 @@ use millpond_engine::{Engine, EngineError, Session};
 
 #[test]
 fn workers_see_what_the_session_sees() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, 2000);
+    let (_dir, _engine, mut session, accounts) = bank(2000);
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
     for id in 1..=100 {
@@ -67,11 +63,7 @@ fn workers_see_what_the_session_sees() {
 
 #[test]
 fn would_block_is_returned_before_any_change() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, 10);
+    let (_dir, engine, mut session, accounts) = bank(10);
     let mut holder = engine.session().unwrap();
     holder.begin(RC).unwrap();
     holder.start_statement().unwrap();
@@ -136,8 +128,8 @@ fn connections_are_limited() {
 fn dead_rows_are_vacuumed_in_the_background() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.autovacuum = true;
-    config.autovacuum_naptime = std::time::Duration::from_millis(20);
+    config.autovacuum.enabled = true;
+    config.autovacuum.naptime = std::time::Duration::from_millis(20);
     let engine = Engine::open(config).unwrap();
     let mut session = engine.session().unwrap();
     let accounts = create(&mut session, accounts());
@@ -146,12 +138,9 @@ fn dead_rows_are_vacuumed_in_the_background() {
         run(&mut session, |s| {
             for id in 1..=200 {
                 // The row gets a new index entry: only vacuum removes the old versions' entries.
-                let mut found = RowBuf::new();
-                let key = accounts.primary_key().unwrap();
-                if s.lookup(&accounts, key, &[Datum::Int4(id)], &mut found)? {
-                    s.delete(&accounts, &mut found)?;
-                    s.insert(&accounts, &row(id, "moved", 100))?;
-                }
+                let mut found = find(s, &accounts, id)?;
+                s.delete(&accounts, &mut found)?;
+                s.insert(&accounts, &row(id, "moved", 100))?;
             }
             Ok(())
         })
@@ -172,9 +161,7 @@ fn dead_rows_are_vacuumed_in_the_background() {
 
 #[test]
 fn frozen_loads_are_visible_after_commit_and_gone_after_rollback() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
+    let (_dir, engine, mut session) = opened();
     let load = |session: &mut Session| {
         session.begin(RC).unwrap();
         session.start_statement().unwrap();

@@ -123,20 +123,14 @@ fn an_engine_runs_on_another_file_system_alone() {
 /// The checkpoint after a failed truncation remembers the truncation (wal rule 16).
 #[test]
 fn truncated_blocks_stay_removed_after_checkpoint_and_crash() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    let mut session = engine.session().unwrap();
-    let accounts = create(&mut session, accounts());
-    fill(&mut session, &accounts, 5000);
+    let (dir, engine, mut session, accounts) = bank(5000);
     engine.checkpoint().unwrap();
     let main = accounts.storage.main();
     let blocks = |engine: &Engine| engine.pool().relation(main).unwrap().block_count();
     let before = blocks(&engine);
     run(&mut session, |s| {
         (11..=5000).try_for_each(|id| {
-            let mut found = RowBuf::new();
-            let key = accounts.primary_key().unwrap();
-            assert!(s.lookup(&accounts, key, &[Datum::Int4(id)], &mut found)?);
+            let mut found = find(s, &accounts, id)?;
             s.delete(&accounts, &mut found).map(|_| ())
         })
     })
@@ -163,21 +157,6 @@ fn truncated_blocks_stay_removed_after_checkpoint_and_crash() {
     })
     .unwrap();
     assert_whole(&engine);
-}
-
-fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o700)).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            std::fs::create_dir_all(&target).unwrap();
-            copy_directory(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn old_snapshot_does_not_use_an_index_that_lacks_its_rows() {
     start(&mut old, RR);
     assert_eq!(balance(&old, accounts, 1).unwrap(), Some(100));
     let rename = |session: &mut Session| {
-        let mut found = RowBuf::new();
-        let key = accounts.primary_key().unwrap();
+        // Without a lock: the definition is an older one.
+        let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
         assert!(session.lookup(accounts, key, &[Datum::Int4(1)], &mut found)?);
         session.update(accounts, &mut found, &row(1, "renamed", 100))
     };

@@ -3,24 +3,11 @@
 
 use std::sync::mpsc;
 
-use millpond_engine::Session;
-use millpond_engine::lmgr::{LockMode, LockTag};
-use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
-use millpond_engine::types::Datum;
+use millpond_engine::lmgr::LockTag;
+use millpond_engine::table::{LockStrength, RowOutcome};
 
 use super::common::*;
 use super::{Bank, start};
-
-impl Bank {
-    /// The version of a row that the session's statement sees.
-    fn find(&self, session: &Session, id: i32) -> RowBuf {
-        let (accounts, mut found) = (&self.accounts, RowBuf::new());
-        session.lock_table(accounts, LockMode::RowExclusive).unwrap();
-        let key = accounts.primary_key().unwrap();
-        assert!(session.lookup(accounts, key, &[Datum::Int4(id)], &mut found).unwrap());
-        found
-    }
-}
 
 /// The version that the statement sees could be locked, but its successor could not.
 #[test]
@@ -30,17 +17,17 @@ fn refused_key_share_lock_without_wait_holds_nothing() {
     start(&mut first, RC);
     assert!(add(&first, &bank.accounts, 1, 1).unwrap());
     super::next(&mut first);
-    let mut newer = bank.find(&first, 1);
+    let mut newer = find(&first, &bank.accounts, 1).unwrap();
     assert!(matches!(first.delete(&bank.accounts, &mut newer).unwrap(), RowOutcome::Done(_)));
 
     start(&mut second, RC);
-    let mut seen = bank.find(&second, 1);
+    let mut seen = find(&second, &bank.accounts, 1).unwrap();
     let locked = second.try_lock_row(&bank.accounts, &mut seen, LockStrength::KeyShare).unwrap();
     assert!(locked.is_none(), "{locked:?}");
     first.abort();
 
     start(&mut third, RC);
-    let mut row = bank.find(&third, 1);
+    let mut row = find(&third, &bank.accounts, 1).unwrap();
     let locked = third.try_lock_row(&bank.accounts, &mut row, LockStrength::Update).unwrap();
     assert!(matches!(locked, Some(RowOutcome::Done(_))), "{locked:?}");
     third.abort();
@@ -55,13 +42,13 @@ fn key_share_lock_without_wait_locks_the_successor_too() {
     start(&mut first, RC);
     assert!(add(&first, &bank.accounts, 1, 1).unwrap());
     start(&mut second, RC);
-    let mut seen = bank.find(&second, 1);
+    let mut seen = find(&second, &bank.accounts, 1).unwrap();
     let locked = second.try_lock_row(&bank.accounts, &mut seen, LockStrength::KeyShare).unwrap();
     assert!(matches!(locked, Some(RowOutcome::Done(_))), "{locked:?}");
     first.commit().unwrap();
     start(&mut third, RC);
     for (strength, is_free) in [(LockStrength::NoKeyUpdate, true), (LockStrength::Update, false)] {
-        let mut row = bank.find(&third, 1);
+        let mut row = find(&third, &bank.accounts, 1).unwrap();
         let locked = third.try_lock_row(&bank.accounts, &mut row, strength).unwrap();
         assert_eq!(locked.is_some(), is_free, "{strength:?} {locked:?}");
     }
@@ -79,10 +66,10 @@ fn waiter_keeps_its_turn_until_it_has_the_next() {
     let [mut first, mut second, mut third] = [(); 3].map(|()| bank.session());
     let (mut waiter, accounts) = (bank.session(), bank.accounts.clone());
     start(&mut waiter, RC);
-    let mut seen = bank.find(&waiter, 1);
+    let mut seen = find(&waiter, &bank.accounts, 1).unwrap();
     run(&mut first, |s| add(s, &bank.accounts, 1, 1)).unwrap();
     start(&mut second, RC);
-    let mut newer = bank.find(&second, 1);
+    let mut newer = find(&second, &bank.accounts, 1).unwrap();
     let moved = second.update(&bank.accounts, &mut newer, &row(10, "owner", 1)).unwrap();
     assert!(matches!(moved, RowOutcome::Done(_)), "{moved:?}");
     let thread = std::thread::spawn(move || {
@@ -100,7 +87,7 @@ fn waiter_keeps_its_turn_until_it_has_the_next() {
     second.commit().unwrap();
     has_looked.recv().unwrap();
     start(&mut third, RC);
-    let mut newest = bank.find(&third, 10);
+    let mut newest = find(&third, &bank.accounts, 10).unwrap();
     let locked = third.lock_row(&bank.accounts, &mut newest, LockStrength::Update).unwrap();
     assert!(matches!(locked, RowOutcome::Done(_)), "{locked:?}");
     go_on.send(()).unwrap();

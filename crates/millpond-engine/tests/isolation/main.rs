@@ -35,8 +35,15 @@ struct Bank {
 impl Bank {
     /// A bank with accounts 1 to `count`, with a balance of 100 each.
     fn new(count: i32) -> Self {
+        Self::with_buffers(count, 512)
+    }
+
+    /// The same in a pool of that number of pages.
+    fn with_buffers(count: i32, buffers: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let engine = open(dir.path());
+        let mut config = config(dir.path());
+        config.buffers = buffers;
+        let engine = Engine::open(config).unwrap();
         let mut session = engine.session().unwrap();
         let accounts = create(&mut session, accounts());
         fill(&mut session, &accounts, count);
@@ -111,7 +118,8 @@ fn transfers_keep_the_sum() {
     const ACCOUNTS: i32 = 40;
     const THREADS: u64 = 4;
     const TRANSFERS: usize = 250;
-    let bank = Bank::new(ACCOUNTS);
+    // So few frames that pages come and go all the time.
+    let bank = Bank::with_buffers(ACCOUNTS, 24);
     let (engine, accounts) = (&bank.engine, &bank.accounts);
     engine.locks().set_deadlock_timeout(Duration::from_millis(20));
     let done = AtomicBool::new(false);

@@ -3,11 +3,10 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use millpond_engine::lmgr::{LockInfo, LockMode, LockTag};
-use millpond_engine::table::{LockStrength, RowBuf, RowOutcome};
+use millpond_engine::lmgr::{LockInfo, LockTag};
+use millpond_engine::table::{LockStrength, RowOutcome};
 use millpond_engine::transam::SessionNo;
-use millpond_engine::types::Datum;
-use millpond_engine::{EngineError, EngineResult, Session};
+use millpond_engine::{EngineError, EngineResult};
 
 use super::common::*;
 use super::{Bank, start};
@@ -123,9 +122,7 @@ fn statement_that_skips_a_row_gives_up_its_turn() {
     let (looked, has_looked) = mpsc::channel::<()>();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let second = bank.in_thread(RC, move |session, accounts| {
-        session.lock_table(accounts, LockMode::RowExclusive).unwrap();
-        let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
-        assert!(session.lookup(accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+        let mut found = find(session, accounts, 1).unwrap();
         let outcome = session.delete(accounts, &mut found).unwrap();
         assert!(matches!(outcome, RowOutcome::Changed), "{outcome:?}");
         session.end_turn();
@@ -158,10 +155,9 @@ fn a_deleted_row_is_left_out_and_a_locked_one_waited_for() {
     let bank = Bank::new(3);
     let (mut first, accounts) = (bank.session(), &bank.accounts);
     start(&mut first, RC);
-    let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
-    assert!(first.lookup(accounts, key, &[Datum::Int4(1)], &mut found).unwrap());
+    let mut found = find(&first, accounts, 1).unwrap();
     assert!(matches!(first.delete(accounts, &mut found).unwrap(), RowOutcome::Done(_)));
-    assert!(first.lookup(accounts, key, &[Datum::Int4(2)], &mut found).unwrap());
+    let mut found = find(&first, accounts, 2).unwrap();
     let locked = first.lock_row(accounts, &mut found, LockStrength::Update).unwrap();
     assert!(matches!(locked, RowOutcome::Done(_)));
     let waiters = [(1, RC), (2, RC), (1, RR)].map(|(id, options)| {
@@ -262,17 +258,11 @@ fn conflict_on_a_long_chain_returns_the_newest_version() {
     let bank = Bank::new(0);
     let [mut first, mut second] = [bank.session(), bank.session()];
     let accounts = &bank.accounts;
-    let find = |session: &Session, id| {
-        let (mut found, key) = (RowBuf::new(), accounts.primary_key().unwrap());
-        session.lock_table(accounts, LockMode::RowExclusive).unwrap();
-        assert!(session.lookup(accounts, key, &[Datum::Int4(id)], &mut found).unwrap());
-        found
-    };
     for (id, wide) in [(1, 1), (2, 3000)] {
         let owner = "o".repeat(wide);
         run(&mut first, |s| s.insert(accounts, &row(id, &owner, 100))).unwrap();
         start(&mut second, RC);
-        let mut found = find(&second, id);
+        let mut found = find(&second, accounts, id).unwrap();
         for _ in 0..CHANGES {
             assert!(run(&mut first, |s| add(s, accounts, id, 1)).unwrap());
         }
@@ -287,11 +277,11 @@ fn conflict_on_a_long_chain_returns_the_newest_version() {
 
         // The last of the changes has deleted the row.
         start(&mut second, RC);
-        let mut found = find(&second, id);
+        let mut found = find(&second, accounts, id).unwrap();
         for _ in 0..CHANGES {
             assert!(run(&mut first, |s| add(s, accounts, id, 1)).unwrap());
         }
-        run(&mut first, |s| s.delete(accounts, &mut find(s, id))).unwrap();
+        run(&mut first, |s| s.delete(accounts, &mut find(s, accounts, id)?)).unwrap();
         assert_eq!(second.delete(accounts, &mut found).unwrap(), RowOutcome::Gone);
         second.end_statement();
         second.commit().unwrap();

@@ -85,7 +85,7 @@ impl World {
         config.buffers = 8192;
         config.max_connections = sessions + 1;
         config.io_method = IoMethod::Sync;
-        config.autovacuum = false;
+        config.autovacuum.enabled = false;
         let engine = Engine::open(config)?;
         let mut session = engine.session()?;
         session.begin(TransactionOptions::default())?;

@@ -45,12 +45,12 @@ fn config(fs: &SimFs, plan: &Plan) -> EngineConfig {
     config.wal_segment_bytes = SEGMENT;
     config.wal_buffer_bytes = SEGMENT as usize;
     config.checkpoint_timeout = Duration::from_millis(400);
-    config.autovacuum_naptime = Duration::from_millis(100);
-    config.autovacuum_threshold = 10;
+    config.autovacuum.naptime = Duration::from_millis(100);
+    config.autovacuum.threshold = 10;
     if let Clients::Slow(settings) = plan.clients {
         config.max_wal_bytes = settings.segments * SEGMENT;
         config.checkpoint_timeout = settings.checkpoint_timeout;
-        config.autovacuum_naptime = settings.autovacuum_naptime;
+        config.autovacuum.naptime = settings.autovacuum_naptime;
         // The fewest that the ring can hold.
         config.recent_statuses = 0;
         config.old_statuses = settings.old_statuses;

@@ -13,9 +13,7 @@ fn entries_in(tree: &Tree, env: &TestEnv) -> u64 {
 
 #[test]
 fn every_log_prefix_recovers_a_valid_tree() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     // Long keys give few entries per page and soon many levels.
     let key = |n: u32| [&(n.wrapping_mul(2_654_435_761)).to_be_bytes()[..], &[7; 900]].concat();
     let mut inserted_at = Vec::new();
@@ -58,9 +56,7 @@ fn every_log_prefix_recovers_a_valid_tree() {
 
 #[test]
 fn the_next_writer_finishes_an_incomplete_split() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     let mut n = 0;
     // Until a leaf below a root has been split. The crash comes between the split and the downlink.
     while tree.log.infos().last() != Some(&INSERT) || !tree.log.infos().contains(&SPLIT) {
@@ -103,9 +99,7 @@ fn the_next_writer_finishes_an_incomplete_split() {
 /// right half can be split in turn (btree rule 6).
 #[test]
 fn a_page_without_a_downlink_gets_it_before_it_is_split() {
-    let tree = Tree::new(300);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(300);
     // Few separators fit an inner page: they are long and have nothing in common.
     let key = |n: u32, last: u32| {
         let first = n.wrapping_mul(2_654_435_761).to_be_bytes();
@@ -144,9 +138,7 @@ fn a_page_without_a_downlink_gets_it_before_it_is_split() {
 
 #[test]
 fn a_stopped_log_changes_nothing() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     for n in 0..3000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }
@@ -177,9 +169,7 @@ fn vacuum_and_bulk_build_are_redone() {
 
 #[test]
 fn every_log_prefix_of_page_deletions_recovers_a_valid_tree() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     let key = |n: u32| [&n.to_be_bytes()[..], &[7; 700]].concat();
     for round in 0..6u32 {
         for n in round * 100..(round + 1) * 100 {

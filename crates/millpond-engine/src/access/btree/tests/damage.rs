@@ -20,9 +20,7 @@ struct Damaged {
 
 impl Damaged {
     fn new(entry: impl Fn(u32) -> (u32, u32)) -> Self {
-        let tree = Tree::new(100);
-        let env = tree.env();
-        create(&env, &tree.rel).unwrap();
+        let (tree, env) = Tree::created(100);
         for n in 0..5000 {
             let (key, row) = entry(n);
             insert(&env, &tree.rel, &int_key(key), tid(row), None).unwrap();

@@ -162,6 +162,14 @@ impl Tree {
         Self::with(frames, MemoryStore::new(), Arc::default())
     }
 
+    /// An empty tree, and an environment.
+    pub(super) fn created(frames: usize) -> (Self, TestEnv) {
+        let tree = Self::new(frames);
+        let env = tree.env();
+        create(&env, &tree.rel).unwrap();
+        (tree, env)
+    }
+
     /// In a store whose pages can't be read without waiting.
     pub(super) fn in_cold_store(frames: usize) -> Self {
         Self::with(frames, MemoryStore::cold(), Arc::default())

@@ -68,9 +68,7 @@ proptest! {
         frames in 24usize..200,
         io_concurrency in 0u32..20,
     ) {
-        let tree = Tree::new(frames);
-        let env = tree.env();
-        create(&env, &tree.rel).unwrap();
+        let (tree, env) = Tree::created(frames);
         for (key, n) in &entries {
             insert(&env, &tree.rel, key, tid(*n), None).unwrap();
         }
@@ -93,9 +91,7 @@ proptest! {
 /// Each page may have to be read, so a cancel is seen before each.
 #[test]
 fn they_stop_when_they_are_told_to() {
-    let tree = Tree::new(200);
-    let mut env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, mut env) = Tree::created(200);
     for n in 0..5000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }
@@ -116,9 +112,7 @@ fn they_stop_when_they_are_told_to() {
 /// While a key's page is awaited, it leaves the tree (btree rule 14).
 #[test]
 fn a_page_leaves_the_tree_before_it_is_read() {
-    let tree = Tree::new(200);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(200);
     for n in 0..20_000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }

@@ -55,9 +55,7 @@ proptest! {
 
     #[test]
     fn behaves_like_a_set(entries in keys(1..3000), frames in 12usize..200) {
-        let tree = Tree::new(frames);
-        let env = tree.env();
-        create(&env, &tree.rel).unwrap();
+        let (tree, env) = Tree::created(frames);
         let mut model = BTreeSet::new();
         for (key, n) in &entries {
             prop_assert_eq!(insert(&env, &tree.rel, key, tid(*n), None).unwrap(), InsertOutcome::Done);
@@ -101,9 +99,7 @@ proptest! {
 
 #[test]
 fn levels_grow_and_appends_fill_pages() {
-    let tree = Tree::new(500);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(500);
     let count = 520_000u32;
     for n in 0..count {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
@@ -121,9 +117,7 @@ fn levels_grow_and_appends_fill_pages() {
 
 #[test]
 fn a_unique_key_is_taken_once() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     let asked = Cell::new(0);
     let verdict = |tid: Tid| {
         asked.set(asked.get() + 1);
@@ -159,9 +153,7 @@ fn a_unique_key_is_taken_once() {
 
 #[test]
 fn the_same_entry_twice_is_one() {
-    let tree = Tree::new(30);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(30);
     for _ in 0..3 {
         insert(&env, &tree.rel, b"k", tid(1), None).unwrap();
     }
@@ -170,9 +162,7 @@ fn the_same_entry_twice_is_one() {
 
 #[test]
 fn keys_that_are_too_long_are_refused() {
-    let tree = Tree::new(30);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(30);
     let key = vec![1; MAX_KEY_BYTES + 1];
     let refused = insert(&env, &tree.rel, &key, tid(1), None);
     assert!(matches!(refused, Err(EngineError::IndexRowTooLarge { .. })));
@@ -210,9 +200,7 @@ fn a_full_leaf_has_room_for_a_high_key() {
 
 #[test]
 fn insert_that_would_block_changes_nothing() {
-    let tree = Tree::new(100);
-    let mut env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, mut env) = Tree::created(100);
     let mut inserted = 0;
     for n in 0..3000 {
         env.wait = Wait::Never;
@@ -254,9 +242,7 @@ fn the_engine_itself_is_an_environment() {
 
 #[test]
 fn damage_is_an_error_that_names_the_block() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     for n in 0..2000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }

@@ -7,9 +7,7 @@ proptest! {
 
     #[test]
     fn ranges_are_those_of_a_set(entries in keys(1..2000), bounds in keys(2..12)) {
-        let tree = Tree::new(100);
-        let env = tree.env();
-        create(&env, &tree.rel).unwrap();
+        let (tree, env) = Tree::created(100);
         let mut model = BTreeSet::new();
         for (key, n) in &entries {
             insert(&env, &tree.rel, key, tid(*n), None).unwrap();
@@ -38,9 +36,7 @@ proptest! {
     ) {
         // Even tids are there from the start. Odd ones, with their splits, come while the scan
         // pauses.
-        let tree = Tree::new(100);
-        let env = tree.env();
-        create(&env, &tree.rel).unwrap();
+        let (tree, env) = Tree::created(100);
         for n in &old {
             insert(&env, &tree.rel, &int_key(*n), Tid::new(BlockNumber(*n), 2), None).unwrap();
         }
@@ -103,9 +99,7 @@ fn a_scan_that_may_not_wait_goes_on_where_it_stopped() {
 
 #[test]
 fn empty_leaves_are_passed() {
-    let tree = Tree::new(100);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(100);
     for n in 0..10_000 {
         insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
     }
@@ -126,9 +120,7 @@ fn empty_leaves_are_passed() {
 #[test]
 fn a_scan_goes_on_when_the_next_leaf_is_gone() {
     for direction in [Direction::Forward, Direction::Backward] {
-        let tree = Tree::new(100);
-        let env = tree.env();
-        create(&env, &tree.rel).unwrap();
+        let (tree, env) = Tree::created(100);
         for n in 0..10_000 {
             insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
         }
@@ -155,9 +147,7 @@ fn a_scan_goes_on_when_the_next_leaf_is_gone() {
 
 #[test]
 fn queue_index_reuses_deleted_pages() {
-    let tree = Tree::new(200);
-    let env = tree.env();
-    create(&env, &tree.rel).unwrap();
+    let (tree, env) = Tree::created(200);
     let window = 10_000;
     let mut most = 0;
     for round in 0..20u32 {

@@ -1,8 +1,7 @@
 //! The settings with which an engine is opened. A name in parentheses is the server's setting.
 //!
-//! A running engine can change those in [`Tuning`], and a few others by calls of their own.
-
-mod tuning;
+//! A running engine can change some of them ([`Engine::tune`](crate::Engine::tune)), and a few others
+//! by calls of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +13,6 @@ use millpond_vfs::{OsVfs, Vfs};
 
 use crate::bulk::BulkAccess;
 use crate::transam::{DEFAULT_OLD_STATUSES, DEFAULT_RING_SIZE};
-
-pub use tuning::{AutovacuumTuning, Tuning};
 
 /// The settings of an engine. Start from [`EngineConfig::new`] and change what you need.
 #[derive(Clone, Debug)]
@@ -77,14 +74,21 @@ pub struct EngineConfig {
     pub wal_writer_flush_after_bytes: u64,
     /// How long a session waits for a lock before it looks for a deadlock (`deadlock_timeout`).
     pub deadlock_timeout: Duration,
-    /// Whether tables are vacuumed in the background (`autovacuum`).
-    pub autovacuum: bool,
+    /// How tables are vacuumed in the background.
+    pub autovacuum: AutovacuumConfig,
+}
+
+/// How tables are vacuumed in the background.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AutovacuumConfig {
+    /// Whether it runs (`autovacuum`).
+    pub enabled: bool,
     /// How often autovacuum looks for tables to vacuum (`autovacuum_naptime`).
-    pub autovacuum_naptime: Duration,
+    pub naptime: Duration,
     /// The number of dead rows that triggers a vacuum (`autovacuum_vacuum_threshold`) ...
-    pub autovacuum_threshold: u32,
+    pub threshold: u32,
     /// ... plus this fraction of its rows (`autovacuum_vacuum_scale_factor`).
-    pub autovacuum_scale_factor: f64,
+    pub scale_factor: f64,
 }
 
 impl EngineConfig {
@@ -115,10 +119,12 @@ impl EngineConfig {
             wal_writer_delay: Duration::from_millis(200),
             wal_writer_flush_after_bytes: 1 << 20,
             deadlock_timeout: Duration::from_secs(1),
-            autovacuum: true,
-            autovacuum_naptime: Duration::from_secs(60),
-            autovacuum_threshold: 50,
-            autovacuum_scale_factor: 0.2,
+            autovacuum: AutovacuumConfig {
+                enabled: true,
+                naptime: Duration::from_secs(60),
+                threshold: 50,
+                scale_factor: 0.2,
+            },
         }
     }
 }
