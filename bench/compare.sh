@@ -85,7 +85,7 @@ case $what in
     done ;;
   limit)
     mkdir -p "$work/mp"
-    "${CANNED:?a server that does nothing: the example canned}" "$work/mp" 5499 loops 2 ${READ:+"$READ" 92} & canned=$!
+    "${CANNED:?a server that does nothing: the example canned}" "$work/mp" 5499 2 ${READ:+"$READ" 92} & canned=$!
     printf '\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n' >"$work/select.sql"
     heading "| mode | clients | nothing tps |"
     for mode in ${MODES:-simple prepared}; do for c in ${CLIENTS:-1 2 27 107 397}; do

@@ -42,7 +42,7 @@ csv "shared_buffers,clients,run,system,tps,server_ns"
 canned_pid=
 if [ -n "${CANNED:-}" ]; then
   mkdir -p "$work/mp"
-  "$CANNED" "$work/mp" $canned_port loops 2 ${READ:+"$READ" 92} & canned_pid=$!
+  "$CANNED" "$work/mp" $canned_port 2 ${READ:+"$READ" 92} & canned_pid=$!
 fi
 for at in "${!sizes[@]}"; do
   size=${sizes[at]}

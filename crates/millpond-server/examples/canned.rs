@@ -1,14 +1,14 @@
 //! A server that does no work: it answers every statement with one row of one number.
 //!
 //! It runs the real protocol and the real event loops, so pgbench against it measures their cost
-//! alone. It can also serve with a blocking thread per connection instead (docs/adr/0001).
+//! alone.
 //!
 //! Given a file, it also reads random pages of that file: `MISSES` pages per hundred statements.
 //! Each takes one `preadv2` into memory that nothing else reads. This is the limit of a server that
 //! does only the wire protocol and its buffer pool's misses.
 //! ```text
 //! cargo run --release --no-default-features --example canned -- \
-//!     DIR PORT [loops [N [FILE MISSES]]|threads]
+//!     DIR PORT [LOOPS [FILE MISSES]]
 //! pgbench -h DIR -p PORT -U x -n -f select.sql -M simple -c 27 -j 2 -T 5 x
 //! ```
 
@@ -18,20 +18,14 @@ use millpond::{
 };
 use millpond_server::backend::{Backend, Cancel, Session};
 use millpond_server::net::Listener;
-use millpond_server::proto::{Protocol, StartContext, Step};
-use millpond_server::run::cancel::CancelKeys;
 use millpond_server::run::{Server, ServerConfig};
-use millpond_server::wire::buffer::{Input, Output, Received};
-use millpond_server::wire::{frontend, startup};
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::task::Waker;
 use std::thread;
 
@@ -185,51 +179,12 @@ impl Session for CannedSession {
     }
 }
 
-/// Serves a connection the other way: on its own blocking thread, with the same protocol.
-fn serve_alone(mut socket: UnixStream, backend: &Canned, keys: &CancelKeys) -> std::io::Result<()> {
-    let mut input = Input::default();
-    let mut output = Output::default();
-    let mut protocol = Protocol::<Canned>::default();
-    let cancelled = Arc::new(AtomicBool::new(false));
-    loop {
-        if input.read_from(&mut socket)? == Received::End {
-            return Ok(());
-        }
-        loop {
-            let step = if protocol.starting() {
-                let Ok(Some((packet, length))) = startup::packet(input.data()) else { break };
-                input.consume(length);
-                let context = StartContext {
-                    backend,
-                    keys,
-                    refusing: false,
-                    cancelled: &cancelled,
-                    client_addr: "",
-                    waker: std::task::Waker::noop(),
-                };
-                protocol.packet(packet, &context, &mut output)
-            } else {
-                let Ok(Some(frame)) = frontend::frame(input.data()) else { break };
-                let body = input.data().get(5..frame.end).unwrap_or_default();
-                let step = protocol.message(frame.kind, body, &mut output, None);
-                input.consume(frame.end);
-                step
-            };
-            if step == Step::Close {
-                return Ok(());
-            }
-        }
-        output.write_to(&mut socket)?;
-    }
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(dir), Some(port)) = (args.next(), args.next()) else {
-        return Err("usage: canned DIR PORT [loops [N [FILE MISSES]]|threads]".into());
+        return Err("usage: canned DIR PORT [LOOPS [FILE MISSES]]".into());
     };
     let port: u16 = port.parse()?;
-    let model = args.next().unwrap_or_else(|| "loops".to_owned());
     let cores = thread::available_parallelism()?.get();
     let loops = args.next().map_or(Ok(cores), |n| n.parse())?;
     let misses = match (args.next(), args.next()) {
@@ -240,17 +195,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let columns = Arc::from([ColumnDesc::computed("abalance", DataType::Int4)]);
     let backend = Canned { columns, misses };
-    if model == "threads" {
-        let path = Path::new(&dir).join(format!(".s.PGSQL.{port}"));
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(path)?;
-        let shared = Arc::new((backend, CancelKeys::default()));
-        for socket in listener.incoming() {
-            let (socket, shared) = (socket?, Arc::clone(&shared));
-            thread::spawn(move || serve_alone(socket, &shared.0, &shared.1));
-        }
-        return Ok(());
-    }
     let listener = Listener::unix(Path::new(&dir), port)?;
     let config = ServerConfig { loops, max_connections: 1000 };
     let _server = Server::start(backend, vec![listener], config)?;

@@ -6,12 +6,11 @@
 
 mod arc;
 mod clock;
-mod fifo;
 mod lirs;
 mod lists;
-mod lru;
 mod opt;
 mod pool;
+mod queue;
 mod s3_fifo;
 mod sieve;
 mod two_q;
@@ -111,8 +110,8 @@ impl PolicyKind {
         match self {
             PolicyKind::Probation => Box::new(pool(ReplacementPolicy::Probation)),
             PolicyKind::ClockSweep => Box::new(pool(ReplacementPolicy::ClockSweep)),
-            PolicyKind::Lru => Box::new(lru::Lru::new(capacity, distinct)),
-            PolicyKind::Fifo => Box::new(fifo::Fifo::new(capacity, distinct)),
+            PolicyKind::Lru => Box::new(queue::Queue::new(capacity, distinct, true)),
+            PolicyKind::Fifo => Box::new(queue::Queue::new(capacity, distinct, false)),
             PolicyKind::Clock => Box::new(clock::Clock::new(capacity, distinct)),
             PolicyKind::TwoQ => Box::new(two_q::TwoQ::new(capacity, distinct)),
             PolicyKind::Arc => Box::new(arc::Arc::new(capacity, distinct)),
