@@ -72,8 +72,8 @@ enum Habit {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// What the buffer pool's operations cost (extra arguments go to `cargo bench`), or the benchmarks
-    /// beside PostgreSQL.
+    /// What the buffer pool's operations cost (extra arguments go to `cargo bench`), or the
+    /// benchmarks beside PostgreSQL.
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
         #[command(subcommand)]

@@ -1,7 +1,7 @@
 //! The settings with which an engine is opened. A name in parentheses is the server's setting.
 //!
-//! A running engine can change some of them ([`Engine::tune`](crate::Engine::tune)), and a few others
-//! by calls of their own.
+//! A running engine can change some of them ([`Engine::tune`](crate::Engine::tune)), and a few
+//! others by calls of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

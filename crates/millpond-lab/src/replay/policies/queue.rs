@@ -1,5 +1,5 @@
-//! A queue of pages, of which the last one leaves. First in, first out: a use changes nothing. Least
-//! recently used: a use moves the page to the front.
+//! A queue of pages, of which the last one leaves. First in, first out: a use changes nothing.
+//! Least recently used: a use moves the page to the front.
 
 use super::lists::Lists;
 use super::{Access, Policy};
