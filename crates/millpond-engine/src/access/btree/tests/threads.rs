@@ -14,8 +14,7 @@ const WRITERS: u32 = 3;
 /// there. A vacuum removes marked entries. At the end exactly the right entries must be left.
 fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8> + Sync) {
     eprintln!("seed {seed}, {frames} frames");
-    let tree = Tree::new(frames);
-    create(&tree.env(), &tree.rel).unwrap();
+    let (tree, _) = Tree::created(frames);
     let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
     let finished = AtomicBool::new(false);
     // Entry `i` of writer `w`. Every fifth entry gets a second one, which the vacuum removes.
@@ -30,14 +29,8 @@ fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8>
                         let n = number(writer, i);
                         insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
                         if n % 5 == 0 {
-                            insert(
-                                &env,
-                                &tree.rel,
-                                &key(n),
-                                Tid::new(BlockNumber(1 << 30), 1),
-                                None,
-                            )
-                            .unwrap();
+                            let second = Tid::new(BlockNumber(1 << 30), 1);
+                            insert(&env, &tree.rel, &key(n), second, None).unwrap();
                         }
                         done[writer as usize].store(i + 1, Ordering::Release);
                     }
@@ -124,8 +117,7 @@ fn everything_in_memory() {
 
 #[test]
 fn unique_keys_under_contention_are_taken_by_one() {
-    let tree = Tree::new(64);
-    create(&tree.env(), &tree.rel).unwrap();
+    let (tree, _) = Tree::created(64);
     let wins = AtomicU32::new(0);
     const KEYS: u32 = 2000;
     std::thread::scope(|scope| {
@@ -135,14 +127,8 @@ fn unique_keys_under_contention_are_taken_by_one() {
                 let env = tree.env();
                 for n in 0..KEYS {
                     let own = Tid::new(BlockNumber(n), thread + 1);
-                    let outcome = insert(
-                        &env,
-                        &tree.rel,
-                        &int_key(n),
-                        own,
-                        Some(&|_| Ok(UniqueVerdict::Duplicate)),
-                    )
-                    .unwrap();
+                    let taken: UniqueCheck<'_> = &|_| Ok(UniqueVerdict::Duplicate);
+                    let outcome = insert(&env, &tree.rel, &int_key(n), own, Some(taken)).unwrap();
                     if outcome == InsertOutcome::Done {
                         wins.fetch_add(1, Ordering::Relaxed);
                     }
@@ -154,107 +140,121 @@ fn unique_keys_under_contention_are_taken_by_one() {
     assert_eq!(tree.check(&tree.env()).entries, u64::from(KEYS));
 }
 
-/// A tid in the test of queues: the writer, and the number of its entry.
-fn queue_tid(writer: u32, i: u32) -> Tid {
-    Tid::new(BlockNumber(writer << 24 | i), 1)
+const PER_QUEUE: u32 = 12_000;
+const WINDOW: u32 = 2000;
+
+/// Each writer inserts at the end of a queue of its own; entries die `WINDOW` behind the end.
+struct Queues {
+    tree: Tree,
+    done: [AtomicU32; WRITERS as usize],
+    finished: AtomicBool,
+    /// Every operation holds this shared, as it would hold a snapshot. A session that gets it
+    /// exclusively knows that all earlier operations are over.
+    world: parking_lot::RwLock<()>,
+}
+
+impl Queues {
+    fn key(writer: u32, i: u32) -> [u8; 5] {
+        int_key(writer << 24 | i)
+    }
+
+    fn tid(writer: u32, i: u32) -> Tid {
+        Tid::new(BlockNumber(writer << 24 | i), 1)
+    }
+
+    fn done(&self, writer: u32) -> u32 {
+        self.done[writer as usize].load(Ordering::Acquire)
+    }
+
+    fn is_dead(&self, tid: Tid) -> bool {
+        let (writer, i) = (tid.block.get() >> 24, tid.block.get() & 0xFF_FFFF);
+        i < self.done(writer).saturating_sub(WINDOW)
+    }
+
+    fn vacuum(&self, env: &TestEnv) {
+        vacuum(env, &self.tree.rel, None, &|tid| self.is_dead(tid)).unwrap();
+    }
+
+    fn write(&self, writer: u32) {
+        let env = self.tree.env();
+        for i in 0..PER_QUEUE {
+            let _operation = self.world.read();
+            let (key, tid) = (Self::key(writer, i), Self::tid(writer, i));
+            insert(&env, &self.tree.rel, &key, tid, None).unwrap();
+            self.done[writer as usize].store(i + 1, Ordering::Release);
+        }
+    }
+
+    /// Looks up entries that are not dead, and sometimes scans for all of them.
+    fn read(&self) {
+        let env = self.tree.env();
+        let mut rng = SmallRng::seed_from_u64(5);
+        let mut turn = 0;
+        while !self.finished.load(Ordering::Acquire) {
+            let _operation = self.world.read();
+            let known: Vec<u32> = (0..WRITERS).map(|writer| self.done(writer)).collect();
+            let writer = rng.random_range(0..WRITERS);
+            let end = known[writer as usize];
+            if end == 0 {
+                continue;
+            }
+            let i = rng.random_range(end.saturating_sub(WINDOW / 2)..end);
+            let tids = found(&self.tree, &env, &Self::key(writer, i));
+            let tid = Self::tid(writer, i);
+            assert!(self.is_dead(tid) || tids[..] == [tid], "{writer} {i}: {tids:?}");
+            if turn % 50 == 0 {
+                let backward = turn % 100 != 0;
+                let direction = if backward { Direction::Backward } else { Direction::Forward };
+                let seen = self.tree.scan(&env, &[], None, direction);
+                let seen: BTreeSet<Tid> = seen.into_iter().map(|(_, tid)| tid).collect();
+                for (writer, &end) in (0..).zip(&known) {
+                    for i in self.done(writer).saturating_sub(WINDOW)..end {
+                        assert!(seen.contains(&Self::tid(writer, i)), "{writer} {i} was not seen");
+                    }
+                }
+            }
+            turn += 1;
+        }
+    }
+
+    fn clean_up(&self) {
+        let env = self.tree.env();
+        while !self.finished.load(Ordering::Acquire) {
+            let operation = self.world.read();
+            self.vacuum(&env);
+            drop(operation);
+            let _alone = self.world.write();
+            self.tree.log.all_over();
+        }
+    }
 }
 
 #[test]
 fn concurrent_queues_reuse_deleted_pages() {
-    const PER_WRITER: u32 = 12_000;
-    const WINDOW: u32 = 2000;
-    let tree = Tree::new(80);
-    create(&tree.env(), &tree.rel).unwrap();
-    let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
-    let dead_below: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
-    let finished = AtomicBool::new(false);
-    // Every operation holds this shared, as it would hold a snapshot. A session that gets it
-    // exclusively knows that all earlier operations are over.
-    let world = parking_lot::RwLock::new(());
-    let key = |writer: u32, i: u32| int_key(writer << 24 | i);
-    let (tree, done, dead_below, finished, world) = (&tree, &done, &dead_below, &finished, &world);
-    let dead = move |tid: Tid| {
-        let (writer, i) = (tid.block.get() >> 24, tid.block.get() & 0xFF_FFFF);
-        i < dead_below[writer as usize].load(Ordering::Acquire)
+    let queues = Queues {
+        tree: Tree::created(80).0,
+        done: Default::default(),
+        finished: AtomicBool::new(false),
+        world: parking_lot::RwLock::new(()),
     };
+    let (queues, tree) = (&queues, &queues.tree);
     std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                scope.spawn(move || {
-                    let env = tree.env();
-                    for i in 0..PER_WRITER {
-                        let _operation = world.read();
-                        insert(&env, &tree.rel, &key(writer, i), queue_tid(writer, i), None)
-                            .unwrap();
-                        done[writer as usize].store(i + 1, Ordering::Release);
-                        dead_below[writer as usize]
-                            .store((i + 1).saturating_sub(WINDOW), Ordering::Release);
-                    }
-                })
-            })
-            .collect();
-        scope.spawn(move || {
-            let env = tree.env();
-            let mut rng = SmallRng::seed_from_u64(5);
-            let mut turn = 0;
-            while !finished.load(Ordering::Acquire) {
-                let _operation = world.read();
-                let known: Vec<u32> =
-                    done.iter().map(|done| done.load(Ordering::Acquire)).collect();
-                let writer = rng.random_range(0..WRITERS);
-                if known[writer as usize] == 0 {
-                    continue;
-                }
-                let i = rng.random_range(
-                    known[writer as usize].saturating_sub(WINDOW / 2)..known[writer as usize],
-                );
-                let tids = found(tree, &env, &key(writer, i));
-                let gone = dead(queue_tid(writer, i));
-                assert!(gone || tids[..] == [queue_tid(writer, i)], "{writer} {i}: {tids:?}");
-                if turn % 50 == 0 {
-                    let direction =
-                        if turn % 100 == 0 { Direction::Forward } else { Direction::Backward };
-                    let seen: BTreeSet<Tid> = tree
-                        .scan(&env, &[], None, direction)
-                        .into_iter()
-                        .map(|(_, tid)| tid)
-                        .collect();
-                    for writer in 0..WRITERS {
-                        let still = dead_below[writer as usize].load(Ordering::Acquire);
-                        for i in still..known[writer as usize] {
-                            assert!(
-                                seen.contains(&queue_tid(writer, i)),
-                                "{writer} {i} was not seen"
-                            );
-                        }
-                    }
-                }
-                turn += 1;
-            }
-        });
-        scope.spawn(move || {
-            let env = tree.env();
-            while !finished.load(Ordering::Acquire) {
-                {
-                    let _operation = world.read();
-                    vacuum(&env, &tree.rel, None, &dead).unwrap();
-                }
-                let _alone = world.write();
-                tree.log.all_over();
-            }
-        });
+        let writers: Vec<_> =
+            (0..WRITERS).map(|writer| scope.spawn(move || queues.write(writer))).collect();
+        scope.spawn(|| queues.read());
+        scope.spawn(|| queues.clean_up());
         for writer in writers {
             writer.join().unwrap();
         }
-        finished.store(true, Ordering::Release);
+        queues.finished.store(true, Ordering::Release);
     });
     let env = tree.env();
-    vacuum(&env, &tree.rel, None, &dead).unwrap();
-    let model: BTreeSet<_> = (0..WRITERS)
-        .flat_map(|w| {
-            (PER_WRITER - WINDOW..PER_WRITER).map(move |i| (key(w, i).to_vec(), queue_tid(w, i)))
-        })
-        .collect();
+    queues.vacuum(&env);
+    let left = |writer| {
+        (PER_QUEUE - WINDOW..PER_QUEUE)
+            .map(move |i| (Queues::key(writer, i).to_vec(), Queues::tid(writer, i)))
+    };
+    let model: BTreeSet<_> = (0..WRITERS).flat_map(left).collect();
     tree.expect(&env, &model);
     let used_again = tree.log.infos().iter().filter(|&&info| info == record::FREE).count();
     eprintln!("{} blocks, {used_again} pages freed", tree.rel.block_count());
