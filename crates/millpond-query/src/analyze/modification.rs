@@ -199,7 +199,9 @@ impl Level<'_> {
         if items.is_empty() {
             return Ok(None);
         }
-        self.within(Clause::Returning, || self.targets(items, true, binder)).map(Some)
+        let mut targets = self.within(Clause::Returning, || self.targets(items, true, binder))?;
+        targets.iter_mut().try_for_each(Target::leave_out_null_calls)?;
+        Ok(Some(targets))
     }
 
     /// The columns that SET names, and their values.

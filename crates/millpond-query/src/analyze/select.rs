@@ -38,8 +38,6 @@ impl Analyzer<'_> {
             .having_clause
             .as_ref()
             .map(|e| level.within(Clause::Having, || binder.condition(e, "HAVING", &level)))
-            .transpose()?
-            .map(Expr::without_null_calls)
             .transpose()?;
         check_window_names(&level)?;
         let mut keys = level.order_by(order_by, &targets, binder)?;
@@ -66,6 +64,9 @@ impl Analyzer<'_> {
             &mut distinct,
             &mut sets,
         )?;
+        // What is left out of these had to be of the groups, too.
+        let having = having.map(Expr::without_null_calls).transpose()?;
+        targets.iter_mut().try_for_each(Target::leave_out_null_calls)?;
         let windows = std::mem::take(&mut level.collected.borrow_mut().windows);
         for window in &windows {
             self.set_width(window.slot, window.calls.len());

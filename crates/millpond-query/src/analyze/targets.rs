@@ -28,6 +28,13 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// An operator with a NULL leaves out its other side.
+    pub(super) fn leave_out_null_calls(&mut self) -> Result<()> {
+        let e = std::mem::replace(&mut self.expr, Expr::NULL);
+        self.expr = e.without_null_calls()?;
+        Ok(())
+    }
+
     /// One of a column that is there already.
     pub(super) fn of_column(column: usize, desc: &ColumnDesc) -> Self {
         Target {
@@ -112,7 +119,6 @@ impl Level<'_> {
             }
             ty => (expr, ty),
         };
-        let expr = expr.without_null_calls()?;
         let known = match ty {
             Ty::Known(ty) => ty,
             Ty::Unknown => DataType::Text,

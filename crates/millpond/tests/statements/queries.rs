@@ -84,6 +84,14 @@ fn grouping_of_an_outer_query() {
     unordered_script(&mut c, include_str!("grouping_of_outer.txt"));
 }
 
+/// An operator with a NULL leaves out its other side, which must be of the groups nevertheless.
+#[test]
+fn nulls_beside_groups() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    unordered_script(&mut c, include_str!("nulls_of_groups.txt"));
+}
+
 /// Aggregates within aggregates, and DISTINCT with ORDER BY, with PostgreSQL's answers.
 #[test]
 fn aggregates_within_aggregates() {

@@ -276,8 +276,17 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(ty) = compared {
+            let is_real = a.ty == Ty::Known(DataType::Float4);
             let (a, b) = self.alike(a, b, "=")?;
-            return Ok(Typed::known(Expr::Func(func, vec![a, b]), ty));
+            let value = Typed::known(Expr::Func(func, vec![a, b]), ty);
+            // A `real` is compared as it is, with whatever number.
+            return match is_real {
+                true => {
+                    let real = self.coerce(value, DataType::Float4, Coercion::Explicit)?;
+                    Ok(Typed::known(real, DataType::Float4))
+                }
+                false => Ok(value),
+            };
         }
         let unified = self.unified(vec![a, b], "NULLIF");
         let (list, ty) = unified.map_err(|error| self.place_operator(error, at, &literals))?;
