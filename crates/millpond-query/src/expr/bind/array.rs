@@ -171,11 +171,12 @@ impl Binder<'_> {
         let literals = [right, left];
         let compare = comparison_of(symbol);
         let pattern = operator_code(symbol);
-        if compare.is_none() && pattern.is_none() {
-            return Err(beyond(&format!("the operator {symbol} ANY")));
-        }
         let left = self.bind(left, scope)?;
         let right = self.bind(right, scope)?;
+        if compare.is_none() && pattern.is_none() {
+            let error = self.no_condition(symbol, left, &right);
+            return Err(self.place_operator(error, at, &literals));
+        }
         match (compare, pattern) {
             (Some(compare), _) => self.compare_elements(compare, left, right, all),
             (None, code) => self.match_patterns(symbol, code.unwrap_or(0), left, right, all),
@@ -208,6 +209,27 @@ impl Binder<'_> {
         let code = Expr::Const(Value::Int4(code));
         let proc: &'static Proc = if all { &MATCHES_ALL } else { &MATCHES_ANY };
         Ok(Typed::bool(Expr::Func(Func::new(proc), vec![left, right, code])))
+    }
+
+    /// Why an operator can't stand beside ANY: there is none, or it gives no boolean.
+    fn no_condition(&mut self, symbol: &str, left: Typed, right: &Typed) -> SqlError {
+        let element = match right.ty {
+            Ty::Known(ty) => match ty.element() {
+                Some(element) => Ty::Known(element),
+                None => return no_array(),
+            },
+            Ty::Unknown => left.ty,
+        };
+        match self.binary_operator(symbol, left, Typed { expr: Expr::NULL, ty: element }) {
+            Ok(Typed { ty: Ty::Known(DataType::Bool), .. }) => {
+                beyond(&format!("the operator {symbol} ANY"))
+            }
+            Ok(_) => {
+                let what = "op ANY/ALL (array) requires operator to yield boolean";
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, what)
+            }
+            Err(error) => error,
+        }
     }
 
     fn compare_elements(
