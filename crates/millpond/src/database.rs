@@ -34,8 +34,11 @@ pub struct Database {
 impl Database {
     /// Opens the database in a directory, creates it if it is not there, recovers it if it was not
     /// shut down.
-    pub fn open(path: impl AsRef<Path>, mut settings: Settings) -> Result<Arc<Database>> {
-        let config = engine_config(path.as_ref(), &settings);
+    pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Arc<Database>> {
+        Self::open_configured(engine_config(path.as_ref(), &settings), settings)
+    }
+
+    fn open_configured(config: EngineConfig, mut settings: Settings) -> Result<Arc<Database>> {
         let (query_memory, query_threads) =
             (query_memory_bytes(&settings), query_threads(&settings));
         settings.found("max_shared_buffers", config.max_buffers.max(config.buffers) as u64);
@@ -220,4 +223,28 @@ fn engine_config(path: &Path, settings: &Settings) -> EngineConfig {
         scale_factor: settings.real("autovacuum_vacuum_scale_factor"),
     };
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_sim::vfs::{Rates, SimFs};
+
+    use super::*;
+
+    /// A setting is the transaction's that set it, also where it is the last of a text.
+    #[test]
+    fn a_set_at_the_end_of_a_text_does_not_outlive_a_commit_that_fails() {
+        let disk = SimFs::new(1);
+        let settings = Settings::default().with("shared_buffers", "8MB").unwrap();
+        let settings = settings.with("io_method", "sync").unwrap();
+        let mut config = engine_config(Path::new("/data"), &settings);
+        config.vfs = disk.mount();
+        let database = Database::open_configured(config, settings).unwrap();
+        let mut c = database.connect().unwrap();
+        c.batch("create table t (a int); set datestyle = 'German'").unwrap();
+        disk.set_rates(Rates { write_error: 1.0, ..Rates::default() });
+        c.batch("insert into t values (1); set datestyle = 'SQL'").unwrap_err();
+        let shown = c.query("select current_setting('datestyle')", &[]).unwrap();
+        assert_eq!(shown.rows, [[crate::Value::Text("German, DMY".to_owned())]]);
+    }
 }
