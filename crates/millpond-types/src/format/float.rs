@@ -14,52 +14,121 @@ const LONGEST: usize = 32;
 
 pub(super) fn write_f64(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
     let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
-    let is_same = |text: &str| text.parse() == Ok(value);
-    let tie: Option<IsSame<'_>> =
-        ((value * SHORT_FRACTIONS).fract() == 0.0).then_some(&is_same as IsSame<'_>);
-    write_rounded(&value, kind, digits(15, extra_digits), (15, tie), out);
+    let (bits, is_same) = (value.to_bits(), |text: &str| text.parse() == Ok(value));
+    let parts = Parts::new(bits & ((1 << 52) - 1), (bits >> 52 & 0x7ff) as i32, (52, 1075));
+    let is_tie = (value * SHORT_FRACTIONS).fract() == 0.0;
+    let near = is_tie.then_some(Near { is_same: &is_same, parts });
+    write_rounded(&value, kind, digits(15, extra_digits), (15, near), out);
 }
 
 pub(super) fn write_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
     let kind = (value.is_nan(), value.is_infinite(), value < 0.0);
-    let is_same = |text: &str| text.parse() == Ok(value);
-    let tie: Option<IsSame<'_>> =
-        ((f64::from(value) * SHORT_FRACTIONS).fract() == 0.0).then_some(&is_same as IsSame<'_>);
-    write_rounded(&value, kind, digits(6, extra_digits), (6, tie), out);
+    let (bits, is_same) = (u64::from(value.to_bits()), |text: &str| text.parse() == Ok(value));
+    let parts = Parts::new(bits & ((1 << 23) - 1), (bits >> 23 & 0xff) as i32, (23, 150));
+    let is_tie = (f64::from(value) * SHORT_FRACTIONS).fract() == 0.0;
+    let near = is_tie.then_some(Near { is_same: &is_same, parts });
+    write_rounded(&value, kind, digits(6, extra_digits), (6, near), out);
 }
 
 /// 2^26. A fraction that is no multiple of its inverse has more than 18 digits.
 const SHORT_FRACTIONS: f64 = (1_u64 << 26) as f64;
 
-/// Whether a text reads as the number.
-type IsSame<'a> = &'a dyn Fn(&str) -> bool;
+/// A number beside which, or in the middle of which, there may be numbers with few digits.
+struct Near<'a> {
+    /// Whether a text reads as the number.
+    is_same: &'a dyn Fn(&str) -> bool,
+    parts: Parts,
+}
+
+/// A number's size as `mantissa * 2^exponent`.
+#[derive(Clone, Copy)]
+struct Parts {
+    mantissa: u64,
+    exponent: i32,
+    /// The next smaller number is nearer than the next larger one.
+    is_lowest: bool,
+}
+
+impl Parts {
+    fn new(fraction: u64, exponent: i32, (bits, bias): (u32, i32)) -> Self {
+        let mantissa = if exponent == 0 { fraction } else { fraction | 1 << bits };
+        let is_lowest = fraction == 0 && exponent > 1;
+        Parts { mantissa, exponent: exponent.max(1) - bias, is_lowest }
+    }
+
+    /// Whether a text is the middle between the number and the next larger or smaller one. Such a
+    /// text may read as the number, but PostgreSQL does not write it.
+    fn has_bound(self, text: &str) -> bool {
+        // The middle of smaller numbers has more digits than either.
+        if self.exponent < 0 {
+            return false;
+        }
+        let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+        let (Ok(number), Ok(exponent)) = (digits.parse::<u64>(), exponent.parse::<i32>()) else {
+            return false;
+        };
+        let tens = exponent + 1 - digits.len() as i32;
+        let Parts { mantissa, exponent, is_lowest } = self;
+        let above = (2 * mantissa + 1, exponent - 1);
+        let below = match is_lowest {
+            true => (4 * mantissa - 1, exponent - 2),
+            false => ((2 * mantissa).saturating_sub(1), exponent - 1),
+        };
+        [above, below].into_iter().any(|odd| is_equal((number, tens), odd))
+    }
+}
+
+/// Whether `number * 10^tens` is `odd * 2^twos`.
+fn is_equal((number, tens): (u64, i32), (odd, twos): (u64, i32)) -> bool {
+    // No number of 54 bits, and none of 17 digits, is a multiple of a larger power of five.
+    const MOST_TENS: u32 = 24;
+    let size = tens.unsigned_abs();
+    if number == 0 || size > MOST_TENS {
+        return false;
+    }
+    let fives = 5_u128.pow(size);
+    let (left, right) = match tens < 0 {
+        true => (number.into(), u128::from(odd) * fives),
+        false => (u128::from(number) * fives, odd.into()),
+    };
+    let zeros = left.trailing_zeros();
+    left >> zeros == right && zeros as i32 + tens == twos
+}
 
 /// Writes a number with `digits` digits, or with the fewest that read back. `kind` says whether it
-/// is no number, infinite, negative; `always` how many digits its type always holds. `tie` is there
-/// if the number may lie in the middle of two numbers with the fewest digits.
+/// is no number, infinite, negative; `always` how many digits its type always holds. `near` is
+/// there if the number may lie in the middle of two numbers with the fewest digits, or half-way to
+/// one.
 fn write_rounded(
     value: &dyn LowerExp,
     (nan, infinite, negative): (bool, bool, bool),
     digits: Option<usize>,
-    (always, tie): (i32, Option<IsSame<'_>>),
+    (always, near): (i32, Option<Near<'_>>),
     out: &mut Vec<u8>,
 ) {
     let fixed_below = digits.map_or(always, |digits| digits as i32);
-    write(nan, infinite, negative, fixed_below, out, |buffer| match (digits, tie) {
+    write(nan, infinite, negative, fixed_below, out, |buffer| match (digits, &near) {
         (Some(digits), _) => write!(buffer, "{value:.*e}", digits - 1),
-        (None, Some(is_same)) => write_even(value, is_same, buffer),
+        (None, Some(near)) => write_near(value, near, buffer),
         (None, None) => write!(buffer, "{value:e}"),
     });
 }
 
-/// Writes the fewest digits that read back. In the middle of two such numbers, that with the even
-/// last digit.
-fn write_even(
+/// Writes the fewest digits that read back, and not only because half-way counts. In the middle of
+/// two such numbers, that with the even last digit.
+fn write_near(
     value: &dyn LowerExp,
-    is_same: IsSame<'_>,
+    Near { is_same, parts }: &Near<'_>,
     buffer: &mut &mut [u8],
 ) -> std::io::Result<()> {
-    let shortest = format!("{value:e}");
+    let mut shortest = format!("{value:e}");
+    if parts.has_bound(&shortest) {
+        let longer = (1..=17).map(|digits| format!("{value:.digits$e}"));
+        let inside = |text: &String| is_same(text) && !parts.has_bound(text);
+        shortest = longer.into_iter().find(inside).unwrap_or(shortest);
+        return buffer.write_all(shortest.as_bytes());
+    }
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let length = mantissa.bytes().filter(u8::is_ascii_digit).count();
     let below = match mantissa.as_bytes().last() {
@@ -74,7 +143,7 @@ fn write_even(
         digits.strip_prefix('5').is_some_and(|zeros| zeros.bytes().all(|byte| byte == b'0'))
     });
     let even = format!("{below}e{exponent}");
-    buffer.write_all(if is_middle && is_same(&even) {
+    buffer.write_all(if is_middle && is_same(&even) && !parts.has_bound(&even) {
         even.as_bytes()
     } else {
         shortest.as_bytes()
@@ -228,5 +297,28 @@ mod tests {
         assert_eq!(written(9_007_199_254_740_993.0), "9.007199254740992e+15");
         assert_eq!(written(0.1), "0.1");
         assert_eq!(written(3.0), "3");
+    }
+
+    /// What PostgreSQL writes.
+    #[test]
+    fn half_way_to_the_next_number_is_not_the_number() {
+        let written = |value: f64| {
+            let mut out = Vec::new();
+            super::write_f64(value, 1, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(5e22), "4.9999999999999996e+22");
+        assert_eq!(written(-5e22), "-4.9999999999999996e+22");
+        assert_eq!(written(1e22), "1e+22");
+        assert_eq!(written(2f64.powi(63)), "9.223372036854776e+18");
+        let written = |value: f32| {
+            let mut out = Vec::new();
+            super::write_f32(value, 1, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(50_331_648.0), "5.0331648e+07");
+        assert_eq!(written(50_331_652.0), "5.0331652e+07");
+        assert_eq!(written(83_886_080.0), "8.388608e+07");
+        assert_eq!(written(1.099_511_6e12), "1.0995116e+12");
     }
 }

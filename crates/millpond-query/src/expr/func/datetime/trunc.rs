@@ -190,6 +190,7 @@ fn bin(stride: Interval, timestamp: i64, origin: i64) -> Result<i64> {
     }
     let distance =
         timestamp.checked_sub(origin).ok_or_else(crate::types::interval::out_of_range)?;
-    let start = distance.div_euclid(usecs).checked_mul(usecs);
-    start.and_then(|start| start.checked_add(origin)).ok_or_else(timestamp_out_of_range)
+    // The stride may begin so far from the origin that the distance does not fit.
+    let start = i128::from(origin) + i128::from(distance.div_euclid(usecs)) * i128::from(usecs);
+    checked(i64::try_from(start).map_err(|_| timestamp_out_of_range())?)
 }
