@@ -101,7 +101,7 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "date_part",
         &[TEXT, INTERVAL],
         FLOAT8,
-        body!(|field: &str, i: Interval| of_interval(field, i).map(float)),
+        body!(|field: &str, i: Interval| float_of_interval(field, i)),
     ),
 ];
 
@@ -188,6 +188,19 @@ fn float(part: Part) -> Value {
         Part::Infinity => f64::INFINITY,
         Part::NegInfinity => f64::NEG_INFINITY,
     })
+}
+
+/// Seconds are added up as floats in PostgreSQL's order, which may show in the last digit.
+fn float_of_interval(name: &str, i: Interval) -> Result<Value> {
+    let part = of_interval(name, i)?;
+    if !matches!(field(name), Some(Field::Epoch)) {
+        return Ok(float(part));
+    }
+    const DAY: f64 = 86_400.0;
+    let of_years = 365.25 * DAY * f64::from(i.months / 12);
+    let of_months = 30.0 * DAY * f64::from(i.months % 12);
+    let seconds = i.usecs as f64 / 1e6 + of_years + of_months + DAY * f64::from(i.days);
+    Ok(Value::Float8(seconds))
 }
 
 #[cold]
