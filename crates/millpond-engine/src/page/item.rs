@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use millpond_buffer::{PAGE_SIZE, PageRead};
 use millpond_sync::mutant;
+use smallvec::SmallVec;
 
 use super::{FLAGS, KIND, PageError, PageKind, PageMut};
 
@@ -136,6 +137,14 @@ pub fn line<P: PageRead + ?Sized>(page: &P, offset: u16) -> Line {
         return Line::UNUSED;
     }
     Line(page.u32(line_at(offset)))
+}
+
+/// All line pointers of a page, with their numbers from one.
+#[inline]
+pub fn lines(page: &[u8; PAGE_SIZE]) -> impl Iterator<Item = (u16, Line)> + '_ {
+    let bytes = page.get(LINES..LINES + line_count(page) as usize * LINE_LEN).unwrap_or_default();
+    let (lines, _) = bytes.as_chunks::<LINE_LEN>();
+    (1..).zip(lines.iter().map(|line| Line(u32::from_le_bytes(*line))))
 }
 
 /// The number of line pointers that name an item of at least `len` bytes. All line pointers are
@@ -285,49 +294,48 @@ impl LineSet {
 /// Closes the gaps between items, drops unused line pointers at the end, and sets
 /// [`FLAG_HAS_UNUSED`] accordingly. Bytes that become free are zeroed, which keeps page images in
 /// the log small. The result depends on the page alone, so recovery gets the same bytes.
+///
+/// It works on a copy, and writes what has changed in two pieces: a frame takes a long write much
+/// faster than many short ones.
 pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
     check_bounds(page)?;
-    let old_lower = page.u16(LOWER) as usize;
-    let mut count = line_count(page);
-    while count > 0 && line(page, count).state() == LineState::Unused {
-        count -= 1;
-    }
-    page.put_u16(LOWER, (LINES + count as usize * LINE_LEN) as u16);
-
-    let mut items = [(0u16, 0u16, 0u16); MAX_LINES as usize];
-    let mut kept = 0;
-    let mut has_unused = false;
-    for offset in 1..=count {
-        let line = line(page, offset);
+    let mut old = [0; PAGE_SIZE];
+    page.copy(0, &mut old);
+    let (old_lower, old_upper) = (old.u16(LOWER) as usize, old.u16(UPPER) as usize);
+    let mut items: SmallVec<[(u16, u16, u16); 128]> = SmallVec::new();
+    let mut count = 0;
+    let mut unused = 0;
+    for (offset, line) in lines(&old) {
         match line.state() {
             LineState::Normal => {
                 let Some(range) = line.item() else {
                     return Err(PageError::Line { offset, what: "item lies outside the page" });
                 };
-                items[kept] = (range.start as u16, line.len(), offset);
-                kept += 1;
+                items.push((range.start as u16, line.len(), offset));
             }
-            LineState::Unused => has_unused = true,
+            LineState::Unused => {
+                unused += 1;
+                continue;
+            }
             LineState::Redirect | LineState::Dead => {}
         }
+        count = offset;
     }
-    let flags = page.u16(FLAGS) & !FLAG_HAS_UNUSED;
-    page.put_u16(FLAGS, if has_unused { flags | FLAG_HAS_UNUSED } else { flags });
+    // Those behind the last one in use are dropped.
+    let has_unused = unused > line_count(&old) - count;
+    let lower = LINES + count as usize * LINE_LEN;
+    let flags = old.u16(FLAGS) & !FLAG_HAS_UNUSED;
 
     // Items are sorted from the page's end downwards. Those already in place are not touched.
-    let items = &mut items[..kept];
     items.sort_unstable_by(|a, b| b.cmp(a));
-    let settled = settle(items);
-    let mut upper = settled.end;
-    if settled.end != page.u16(UPPER) as usize || old_lower != page.u16(LOWER) as usize {
-        let mut old = [0; PAGE_SIZE];
-        page.copy(0, &mut old);
-        let mut new = old;
-        let top = upper;
-        let Some(free) = new.get_mut(old_lower..top) else {
-            return Err(PageError::Bounds { lower: old_lower as u16, upper: top as u16 });
-        };
-        free.fill(0);
+    let settled = settle(&items);
+    let (top, mut upper) = (settled.end, settled.end);
+    if top < old_lower {
+        return Err(PageError::Bounds { lower: old_lower as u16, upper: top as u16 });
+    }
+    if top != old_upper || old_lower != lower {
+        let mut new = [0; PAGE_SIZE];
+        new[LINES..old_lower].copy_from_slice(&old[LINES..old_lower]);
         for &(at, len, offset) in &items[settled.count..] {
             upper = upper
                 .checked_sub(align8(len as usize))
@@ -335,15 +343,21 @@ pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
                 .ok_or(PageError::Line { offset, what: "items overlap" })?;
             let (at, len_bytes) = (at as usize, len as usize);
             new[upper..upper + len_bytes].copy_from_slice(&old[at..at + len_bytes]);
-            set_line(page, offset, Line::normal(upper as u16, len));
+            set_line(&mut new, offset, Line::normal(upper as u16, len));
         }
-        // Line pointers lie below `old_lower`; overlapping items would have reached them.
-        page.write(old_lower, new.get(old_lower..top).unwrap_or_default());
+        page.write(LINES, &new[LINES..top]);
     }
-    if upper < page.u16(LOWER) as usize {
-        return Err(PageError::Bounds { lower: page.u16(LOWER), upper: upper as u16 });
+    if upper < lower {
+        return Err(PageError::Bounds { lower: lower as u16, upper: upper as u16 });
     }
-    page.put_u16(UPPER, upper as u16);
+    let mut fields = [0; UPPER + 2 - FLAGS];
+    let flags = if has_unused { flags | FLAG_HAS_UNUSED } else { flags };
+    for (field, value) in
+        fields.as_chunks_mut().0.iter_mut().zip([flags, lower as u16, upper as u16])
+    {
+        *field = u16::to_le_bytes(value);
+    }
+    page.write(FLAGS, &fields);
     Ok(())
 }
 

@@ -46,31 +46,41 @@ fn decode<'d>(table: &TableDef, bytes: &'d [u8]) -> EngineResult<Row<'d>> {
     Ok(row)
 }
 
-/// Whether two rows have different keys in an index. Floats and numerics may be equal in SQL and
-/// differ in their stored form, so this compares by SQL's equality.
-fn key_changed(index: &IndexDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> bool {
-    index.columns.iter().any(|column| {
-        let (old, new) = (old.get(column.column), new.get(column.column));
-        match (old, new) {
-            (Some(old), Some(new)) if old.is_null() || new.is_null() => {
-                old.is_null() != new.is_null()
-            }
-            (Some(old), Some(new)) => old.sql_cmp(new) != Some(std::cmp::Ordering::Equal),
-            _ => true,
-        }
-    })
-}
-
-/// How the keys change when one row replaces another.
-fn key_change(table: &TableDef, old: &[Datum<'_>], new: &[Datum<'_>]) -> KeyChange {
-    let mut change = KeyChange::None;
-    for index in table.indexes.iter().filter(|index| key_changed(index, old, new)) {
-        match index.unique {
-            true => return KeyChange::Unique,
-            false => change = KeyChange::Plain,
+/// Whether a row of these bytes has another key in an index than a new row. Floats and numerics may
+/// be equal in SQL and differ in their stored form, so this compares by SQL's equality.
+fn key_changed(
+    table: &TableDef,
+    index: &IndexDef,
+    old: &[u8],
+    new: &[Datum<'_>],
+) -> EngineResult<bool> {
+    for column in &index.columns {
+        let damaged = |source| TableError::Damaged { table: table.name.clone(), source };
+        let old = table.layout.column(old, column.column).map_err(damaged)?;
+        let is_same = match new.get(column.column) {
+            Some(new) if old.is_null() || new.is_null() => old.is_null() == new.is_null(),
+            Some(new) => old.sql_cmp(new) == Some(std::cmp::Ordering::Equal),
+            None => false,
+        };
+        if !is_same {
+            return Ok(true);
         }
     }
-    change
+    Ok(false)
+}
+
+/// How the keys change when a row replaces one of these bytes.
+fn key_change(table: &TableDef, old: &[u8], new: &[Datum<'_>]) -> EngineResult<KeyChange> {
+    let mut change = KeyChange::None;
+    for index in &table.indexes {
+        if key_changed(table, index, old, new)? {
+            match index.unique {
+                true => return Ok(KeyChange::Unique),
+                false => change = KeyChange::Plain,
+            }
+        }
+    }
+    Ok(change)
 }
 
 impl Session {
@@ -245,7 +255,7 @@ impl Session {
         command: CommandId,
     ) -> EngineResult<RowOutcome> {
         let heap = self.heap(table)?;
-        let keys = key_change(table, &decode(table, row.bytes())?, values);
+        let keys = key_change(table, row.bytes(), values)?;
         // A unique key may have to wait for other transactions after the row has changed.
         if keys == KeyChange::Unique && self.ctx.wait() == Wait::Never {
             return Err(EngineError::WouldBlock);

@@ -16,6 +16,10 @@ pub fn judge(
     fates: &impl Fates,
     is_held: impl FnOnce() -> bool,
 ) -> EngineResult<Verdict> {
+    if header.flags.contains(TupleFlags::XMIN_FROZEN) && header.has_no_xmax() {
+        // Most versions of most pages are these.
+        return Ok(Verdict { fate: Fate::Live, xmin_is_old: true, xmax_is_void: false });
+    }
     let fate = match dead_to_all(header, horizon, fates)? {
         Deadness::Dead => Fate::Dead,
         Deadness::RecentlyDead(_) if mutant!("heap-prune-under-snapshots") => Fate::Dead,

@@ -84,7 +84,14 @@ pub fn count_tuples<P: PageRead + ?Sized>(page: &P) -> u16 {
 /// The header behind line pointer `offset`.
 #[inline]
 pub fn header<P: PageRead + ?Sized>(page: &P, offset: u16) -> Option<TupleHeader> {
-    tuple(page, offset).map(|range| TupleHeader::read(page, range.start))
+    header_of(page, item::line(page, offset))
+}
+
+/// The header that a line pointer of the page leads to.
+#[inline]
+pub fn header_of<P: PageRead + ?Sized>(page: &P, line: item::Line) -> Option<TupleHeader> {
+    let range = line.item().filter(|range| range.len() >= TUPLE_HEADER_LEN)?;
+    Some(TupleHeader::read(page, range.start))
 }
 
 /// A member of a chain.

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 use super::header::{TupleFlags, TupleHeader, XMIN};
 use super::input::Input;
 use super::page::{self, Chain, is_all_visible};
-use crate::page::item::{self, Line, LineSet, LineState, MAX_LINES};
+use crate::page::item::{self, Line, LineSet, LineState};
 use crate::page::{PageError, PageMut};
 use crate::transam::Xid;
 
@@ -183,44 +183,64 @@ impl PrunePlan {
     }
 }
 
+/// A version of a page, judged.
+struct Judged {
+    header: TupleHeader,
+    verdict: Verdict,
+}
+
+/// The versions of a page by their line pointers. An update of a full page looks at all of them, so
+/// each is read once.
+struct Versions(SmallVec<[Option<Judged>; 128]>);
+
+impl Versions {
+    fn get(&self, offset: u16) -> Option<&Judged> {
+        self.0.get((offset as usize).wrapping_sub(1))?.as_ref()
+    }
+
+    fn fate(&self, offset: u16) -> Option<Fate> {
+        self.get(offset).map(|version| version.verdict.fate)
+    }
+}
+
 /// Plans what to do to a page. Asks `judge` about each version at most once.
 pub fn plan<E>(
     page: &[u8; PAGE_SIZE],
     options: PruneOptions,
     mut judge: impl FnMut(u16, &TupleHeader) -> Result<Verdict, E>,
 ) -> Result<PrunePlan, E> {
-    let count = item::line_count(page);
-    let mut verdicts = [None; MAX_LINES as usize];
-    for offset in 1..=count {
-        if let Some(header) = page::header(page, offset) {
-            verdicts[offset as usize - 1] = Some(judge(offset, &header)?);
-        }
+    let mut versions = Versions(SmallVec::with_capacity(item::line_count(page) as usize));
+    for (offset, line) in item::lines(page) {
+        versions.0.push(match page::header_of(page, line) {
+            Some(header) => Some(Judged { header, verdict: judge(offset, &header)? }),
+            None => None,
+        });
     }
-    let verdict = |offset: u16| verdicts.get(offset as usize - 1).copied().flatten();
 
     let mut plan = PrunePlan::default();
     let mut settled = LineSet::default();
-    for offset in 1..=count {
-        match item::line(page, offset).state() {
-            LineState::Unused => {}
-            LineState::Dead if options.has_indexes => {}
-            LineState::Dead => plan.unused.push(offset),
-            LineState::Normal if page::header(page, offset).is_some_and(|h| h.is_heap_only()) => {}
-            LineState::Normal | LineState::Redirect => {
-                prune_chain(page, offset, options, &verdict, &mut plan, &mut settled);
+    for (offset, line) in item::lines(page) {
+        let is_root = match line.state() {
+            LineState::Unused => false,
+            LineState::Dead => {
+                if !options.has_indexes {
+                    plan.unused.push(offset);
+                }
+                false
             }
+            LineState::Normal => {
+                versions.get(offset).is_none_or(|version| !version.header.is_heap_only())
+            }
+            LineState::Redirect => true,
+        };
+        // Most chains are one version that stays.
+        let first = if line.state() == LineState::Redirect { line.target() } else { offset };
+        let stays = |fate| !matches!(fate, Fate::Dead | Fate::RecentlyDead);
+        if is_root && !versions.fate(first).is_some_and(stays) {
+            prune_chain(page, offset, options, &versions, &mut plan, &mut settled);
         }
     }
-    // Heap-only versions that no chain reaches: aborted updates left them.
-    for offset in 1..=count {
-        let dead = verdict(offset).is_some_and(|verdict| verdict.fate == Fate::Dead);
-        let heap_only = page::header(page, offset).is_some_and(|header| header.is_heap_only());
-        if dead && heap_only && !settled.contains(offset) {
-            plan.unused.push(offset);
-            settled.insert(offset);
-        }
-    }
-    tidy(page, &verdict, &settled, &mut plan);
+    tidy(page, &versions, &settled, &mut plan);
     Ok(plan)
 }
 
@@ -229,7 +249,7 @@ fn prune_chain(
     page: &[u8; PAGE_SIZE],
     root: u16,
     options: PruneOptions,
-    verdict: &impl Fn(u16) -> Option<Verdict>,
+    versions: &Versions,
     plan: &mut PrunePlan,
     gone: &mut LineSet,
 ) {
@@ -238,7 +258,7 @@ fn prune_chain(
     let mut dead = 0;
     let mut survivor = None;
     while let Some(member) = chain.next(page) {
-        match verdict(member.offset).map(|verdict| verdict.fate) {
+        match versions.fate(member.offset) {
             Some(Fate::Dead) => {
                 prefix.push(member.offset);
                 dead = prefix.len();
@@ -270,20 +290,18 @@ fn prune_chain(
     }
 }
 
-/// Plans freezing and clearing for the versions that stay, and the all-visible flag.
-fn tidy(
-    page: &[u8; PAGE_SIZE],
-    verdict: &impl Fn(u16) -> Option<Verdict>,
-    gone: &LineSet,
-    plan: &mut PrunePlan,
-) {
+/// Frees heap-only versions that no chain reaches: aborted updates left them. Plans freezing and
+/// clearing for the versions that stay, and the all-visible flag.
+fn tidy(page: &[u8; PAGE_SIZE], versions: &Versions, gone: &LineSet, plan: &mut PrunePlan) {
     let mut all_visible = true;
     let mut hint = Xid::INVALID;
-    for offset in 1..=item::line_count(page) {
-        let Some((verdict, header)) = verdict(offset).zip(page::header(page, offset)) else {
-            continue;
-        };
+    for (offset, version) in (1..).zip(&versions.0) {
+        let Some(Judged { header, verdict }) = version else { continue };
         if gone.contains(offset) {
+            continue;
+        }
+        if verdict.fate == Fate::Dead && header.is_heap_only() {
+            plan.unused.push(offset);
             continue;
         }
         if verdict.xmin_is_old

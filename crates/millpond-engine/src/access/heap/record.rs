@@ -6,6 +6,7 @@
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE};
 use millpond_sync::mutant;
+use smallvec::SmallVec;
 
 use super::header::{TUPLE_HEADER_LEN, TupleFlags};
 use super::input::Input;
@@ -198,11 +199,12 @@ fn apply_update<P: PageMut + ?Sized>(page: &mut P, input: &mut Input<'_>) -> Res
     if shared + tail > old.len() || len > PAGE_SIZE {
         return Err(PageError::Malformed("update shares more than the old version has"));
     }
-    let mut columns = [0; PAGE_SIZE];
+    // Most rows are short: no page of zeros for them.
+    let mut columns = SmallVec::<[u8; 512]>::from_elem(0, len);
     page.copy(old.start, &mut columns[..shared]);
     columns[shared..shared + middle.len()].copy_from_slice(middle);
-    page.copy(old.end - tail, &mut columns[shared + middle.len()..len]);
-    new.payload = &columns[..len];
+    page.copy(old.end - tail, &mut columns[shared + middle.len()..]);
+    new.payload = &columns;
     page::put_tuple(page, &new)?;
     page::mark(page, &mark)
 }
