@@ -20,7 +20,7 @@
 //! 0xff, so a key's prefix followed by 0xff ([`AFTER`]) is above every key with that prefix.
 
 use super::string_key::encode_string;
-use super::{DataType, Datum, numeric, other};
+use super::{DataType, Datum, Int, IntWidth, numeric, other};
 
 /// Appended to a prefix of a key, this byte gives an upper bound of all keys with that prefix.
 pub const AFTER: u8 = 0xff;
@@ -214,21 +214,16 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
 /// it. Values of a type without an order are all equal.
 #[inline]
 pub fn encode_sort_column(value: &Datum<'_>, order: KeyOrder, out: &mut Vec<u8>) {
-    // Most keys are integers: each is written in one piece.
-    let flip = if order.descending { u64::MAX } else { 0 };
-    match *value {
+    let int = match *value {
         Datum::Null => {
             return out.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
         }
-        Datum::Int4(v) => {
-            let [a, b, c, d] = (v as u32 ^ 1 << 31 ^ flip as u32).to_be_bytes();
-            return out.extend_from_slice(&[NOT_NULL, a, b, c, d]);
-        }
-        Datum::Int8(v) => {
-            let [a, b, c, d, e, f, g, h] = (v as u64 ^ 1 << 63 ^ flip).to_be_bytes();
-            return out.extend_from_slice(&[NOT_NULL, a, b, c, d, e, f, g, h]);
-        }
-        _ => {}
+        Datum::Int4(v) => Some((v.into(), IntWidth::Four)),
+        Datum::Int8(v) => Some((v, IntWidth::Eight)),
+        _ => None,
+    };
+    if let Some((value, width)) = int {
+        return encode_sort_int(Int { value, width }, order, out);
     }
     out.push(NOT_NULL);
     let start = out.len();
@@ -237,6 +232,26 @@ pub fn encode_sort_column(value: &Datum<'_>, order: KeyOrder, out: &mut Vec<u8>)
     }
     if order.descending {
         complement(out.get_mut(start..).unwrap_or_default());
+    }
+}
+
+/// [`encode_sort_column`] for an integer. It is written in one piece.
+#[inline]
+pub fn encode_sort_int(int: Int, order: KeyOrder, out: &mut Vec<u8>) {
+    let flip = if order.descending { u64::MAX } else { 0 };
+    match int.width {
+        IntWidth::Two => {
+            let [a, b] = (int.value as u16 ^ 1 << 15 ^ flip as u16).to_be_bytes();
+            out.extend_from_slice(&[NOT_NULL, a, b]);
+        }
+        IntWidth::Four => {
+            let [a, b, c, d] = (int.value as u32 ^ 1 << 31 ^ flip as u32).to_be_bytes();
+            out.extend_from_slice(&[NOT_NULL, a, b, c, d]);
+        }
+        IntWidth::Eight => {
+            let [a, b, c, d, e, f, g, h] = (int.value as u64 ^ 1 << 63 ^ flip).to_be_bytes();
+            out.extend_from_slice(&[NOT_NULL, a, b, c, d, e, f, g, h]);
+        }
     }
 }
 

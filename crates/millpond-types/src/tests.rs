@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 
-use super::key::{KeyLayout, KeyOrder, RangeEnd, encode_sort_column};
+use super::key::{KeyLayout, KeyOrder, RangeEnd, encode_sort_column, encode_sort_int};
 use super::tuple::TupleLayout;
 use super::*;
 
@@ -146,6 +146,26 @@ proptest! {
             key
         };
         prop_assert_eq!(sort_key(&a).cmp(&sort_key(&b)), wanted);
+    }
+
+    #[test]
+    fn integers_have_the_sort_keys_of_their_values(
+        value in any::<i64>(),
+        descending in any::<bool>(),
+        nulls_first in any::<bool>(),
+    ) {
+        let order = KeyOrder { descending, nulls_first };
+        for (datum, width) in [
+            (Datum::Int2(value as i16), IntWidth::Two),
+            (Datum::Int4(value as i32), IntWidth::Four),
+            (Datum::Int8(value), IntWidth::Eight),
+        ] {
+            let (mut of_value, mut of_int) = (Vec::new(), Vec::new());
+            encode_sort_column(&datum, order, &mut of_value);
+            let int = Int { value: datum.as_i64().unwrap(), width };
+            encode_sort_int(int, order, &mut of_int);
+            prop_assert_eq!(of_value, of_int);
+        }
     }
 
     #[test]

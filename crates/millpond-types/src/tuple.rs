@@ -151,24 +151,37 @@ impl TupleLayout {
         if column >= header.columns {
             return None;
         }
-        let mut offset = usize::from(direct.offset);
-        if header.has_nulls {
-            let nulls = *tuple.get(HEADER)?;
-            if column >= 8 {
-                return None;
-            }
-            if nulls >> column & 1 != 0 {
-                return Some(Datum::Null);
-            }
-            offset += header.values() - HEADER;
-            offset -= self.left_out(nulls & ((1 << column) - 1))?;
+        if header.has_nulls && column < 8 && header.is_null(tuple, column)? {
+            return Some(Datum::Null);
         }
+        let offset = self.direct_offset(*direct, header, tuple, column)?;
         match direct.ty {
             // Most columns are of these types, and to call the rest takes as long as to read them.
             DataType::Int4 => Some(Datum::Int4(i32::from_le_bytes(*chunk(tuple, offset)?))),
             DataType::Int8 => Some(Datum::Int8(i64::from_le_bytes(*chunk(tuple, offset)?))),
             ty => read_value(tuple, offset, ty).map(|(datum, _)| datum),
         }
+    }
+
+    /// Where a column of fixed offset begins that is not NULL. `None`: the row has NULLs, and the
+    /// column is not among the first eight.
+    #[inline]
+    fn direct_offset(
+        &self,
+        direct: DirectColumn,
+        header: Header,
+        tuple: &[u8],
+        column: usize,
+    ) -> Option<usize> {
+        let offset = usize::from(direct.offset);
+        if !header.has_nulls {
+            return Some(offset);
+        }
+        if column >= 8 {
+            return None;
+        }
+        let before = *tuple.get(HEADER)? & ((1 << column) - 1);
+        (offset + header.values() - HEADER).checked_sub(self.left_out(before)?)
     }
 
     /// How many bytes NULLs among the first eight columns leave out.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 use millpond_syntax::tree::{self, Field, Node, ResTarget, SortBy, SortByDir, SortByNulls, Value};
-use millpond_types::key::{KeyOrder, encode_sort_column};
+use millpond_types::key::{KeyOrder, encode_sort_column, encode_sort_int};
 
 use super::access::Lookup;
 use super::output::{star_of, tables_of_star};
@@ -28,15 +28,27 @@ impl SortKey {
     /// Appends the key of a row: keys compare bytewise as the rows do.
     #[inline]
     pub(crate) fn push(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<()> {
-        self.push_value(&self.expr.eval(env)?.datum(), key);
+        match self.expr.int(env) {
+            Some(int) => encode_sort_int(int, self.order(), key),
+            None => self.push_value(&self.expr.eval(env)?.datum(), key),
+        }
         Ok(())
+    }
+
+    /// Whether it is a column: to compute it can't fail.
+    pub(crate) fn is_column(&self) -> bool {
+        matches!(self.expr, Expr::Column(_))
+    }
+
+    #[inline]
+    fn order(&self) -> KeyOrder {
+        KeyOrder { descending: self.descending, nulls_first: self.nulls_first }
     }
 
     /// The same for a value that stands for the expression's.
     #[inline]
     pub(crate) fn push_value(&self, value: &Datum<'_>, key: &mut Vec<u8>) {
-        let order = KeyOrder { descending: self.descending, nulls_first: self.nulls_first };
-        encode_sort_column(value, order, key);
+        encode_sort_column(value, self.order(), key);
     }
 }
 

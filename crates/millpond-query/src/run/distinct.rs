@@ -2,6 +2,7 @@
 
 use super::key_table::KeyTable;
 use super::overflow::Overflow;
+use super::recent_ints::RecentInts;
 use super::state::State;
 use super::{Context, datum_key, kept, parts};
 use crate::analyze::tree::Slot;
@@ -17,6 +18,8 @@ pub(super) struct DistinctState {
     is_read: bool,
     /// Keys of all rows of a pass, where rows are not sorted.
     seen: KeyTable,
+    /// Those of them that are one integer and came last.
+    recent: RecentInts,
     held: Held,
     overflow: Overflow,
     /// The key of the row before, where they are.
@@ -33,6 +36,7 @@ impl DistinctState {
             input_slots: parts::output(input),
             is_read: false,
             seen: KeyTable::default(),
+            recent: RecentInts::default(),
             held: Held::new(&cx.work().resources.memory, "Unique"),
             overflow: Overflow::new("Unique"),
             last: None,
@@ -44,8 +48,7 @@ impl DistinctState {
     pub(super) fn rescan(&mut self) {
         self.input.rescan();
         self.is_read = false;
-        self.seen.clear();
-        self.held.clear();
+        self.forget_keys();
         self.overflow.clear();
         self.last = None;
     }
@@ -59,8 +62,15 @@ impl DistinctState {
     ) -> Result<bool> {
         while self.next_row(input, cx)? {
             cx.work().tick()?;
-            self.key.clear();
             let env = cx.env();
+            let only_int = match keys {
+                [key] if !sorted => key.int(&env).map(|int| int.value),
+                _ => None,
+            };
+            if only_int.is_some_and(|int| self.recent.get(int).is_some()) {
+                continue;
+            }
+            self.key.clear();
             for key in keys {
                 if let Some(int) = key.int(&env) {
                     datum_key::push_int(int.value, &mut self.key);
@@ -74,7 +84,13 @@ impl DistinctState {
                     std::mem::swap(last, &mut self.key);
                     return Ok(true);
                 }
-            } else if self.is_new(cx)? {
+                continue;
+            }
+            let is_new = self.is_new(cx)?;
+            if is_new && let Some(int) = only_int {
+                self.recent.note(int, 0);
+            }
+            if is_new {
                 return Ok(true);
             }
         }
@@ -97,9 +113,14 @@ impl DistinctState {
             if !self.overflow.next_pass() {
                 return Ok(false);
             }
-            self.seen.clear();
-            self.held.clear();
+            self.forget_keys();
         }
+    }
+
+    fn forget_keys(&mut self) {
+        self.seen.clear();
+        self.recent.clear();
+        self.held.clear();
     }
 
     /// Whether no row before was equal. A row for which there is no room is kept for later.

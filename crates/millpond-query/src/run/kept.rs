@@ -120,13 +120,13 @@ fn sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// The memory of a slot's row, for a row of values. The slot is NULL until it is put back.
 pub(super) fn take_values(row: &mut SlotRow) -> Vec<Value> {
-    match std::mem::take(row) {
-        SlotRow::Values(mut values) => {
-            values.clear();
-            values
-        }
+    let mut values = match row {
+        SlotRow::Values(values) => std::mem::take(values),
         _ => Vec::new(),
-    }
+    };
+    *row = SlotRow::Null;
+    values.clear();
+    values
 }
 
 /// The values of a slot's row.

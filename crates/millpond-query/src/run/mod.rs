@@ -24,6 +24,7 @@ mod parts;
 mod place_hash;
 mod pool;
 mod query;
+mod recent_ints;
 mod sample;
 mod scan;
 mod set_operation;

@@ -55,49 +55,35 @@ impl ScanState {
         self.source = Source::Start;
     }
 
+    /// The next row that meets the filter. What is rare is in functions of its own: most calls take
+    /// the next row of a range.
     pub(super) fn next(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
-        if matches!((&scan.access, &self.source), (Access::Heap, Source::Start)) {
-            self.start_heap(scan, cx)?;
-        }
-        if matches!(self.source, Source::Heap) {
-            return self.next_of_heap(scan, cx);
-        }
         loop {
-            if !self.next_row(scan, cx)? {
+            let is_found = match self.source {
+                Source::Ranges => self.next_of_range(scan, cx)? || self.next_range(scan, cx)?,
+                Source::Heap => return self.next_of_heap(scan, cx),
+                Source::Start => match self.start(scan, cx)? {
+                    Some(is_found) => is_found,
+                    None => continue,
+                },
+                Source::End => false,
+            };
+            if !is_found {
                 return Ok(false);
             }
             cx.work().count_row()?;
-            if self.filter.holds(scan.filter.as_ref(), cx)? {
+            if scan.filter.is_none() || self.filter.holds(scan.filter.as_ref(), cx)? {
                 return Ok(true);
             }
         }
     }
 
-    /// Puts the next row into the slot, without a look at the filter.
-    fn next_row(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
-        loop {
-            match &mut self.source {
-                Source::Ranges => {
-                    if self.next_of_ranges(scan, cx)? {
-                        return Ok(true);
-                    }
-                    self.source = Source::End;
-                }
-                Source::Start => {
-                    if let Some(found) = self.start(scan, cx)? {
-                        return Ok(found);
-                    }
-                }
-                Source::Heap | Source::End => return Ok(false),
-            }
-        }
-    }
-
     /// Begins to read. A key gives its row, or none, at once.
+    #[inline(never)]
     fn start(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<Option<bool>> {
         match &scan.access {
             Access::Nothing => self.source = Source::End,
-            Access::Heap => return Err(SqlError::internal("pages are not read by keys")),
+            Access::Heap => self.start_heap(scan, cx)?,
             Access::Point { index, key } => {
                 if cx.work().session()?.may_see_keys_twice() {
                     self.start_key(scan, index, key, cx)?;
@@ -159,27 +145,37 @@ impl ScanState {
         Ok(())
     }
 
-    fn next_of_ranges(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+    /// Puts the next row of the range that is being read into the slot.
+    #[inline]
+    fn next_of_range(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         let Some(number) = self.index_scan else { return Ok(false) };
         let work = cx.work();
         let row = cx.stored_mut(scan.slot)?;
         let mut pool = work.pool()?;
         let own = pooled(&mut pool, number)?;
-        loop {
-            if own.is_running {
-                own.is_running = own.scan.next(work.session()?, row)?;
-            }
-            if own.is_running {
-                return Ok(true);
-            }
-            // The rows of a key are one range.
-            let Access::Range(plan) = &scan.access else { return Ok(false) };
-            if !start_next(own, scan, plan, work)? {
-                return Ok(false);
+        if own.is_running {
+            own.is_running = own.scan.next(work.session()?, row)?;
+        }
+        Ok(own.is_running)
+    }
+
+    /// The first row of the next range that has one.
+    #[inline(never)]
+    fn next_range(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+        let work = cx.work();
+        // The rows of a key are one range.
+        while let (Access::Range(plan), Some(number)) = (&scan.access, self.index_scan) {
+            if !start_next(pooled(&mut *work.pool()?, number)?, scan, plan, work)? {
+                break;
             }
             // A range may have no row, and a list may have many of them.
             work.count_row()?;
+            if self.next_of_range(scan, cx)? {
+                return Ok(true);
+            }
         }
+        self.source = Source::End;
+        Ok(false)
     }
 
     fn start_heap(&mut self, scan: &Scan, cx: &Context<'_>) -> Result<()> {
@@ -201,6 +197,7 @@ impl ScanState {
     }
 
     /// The next row of a page that meets the filter. A row is copied once, to its slot.
+    #[inline(never)]
     fn next_of_heap(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         let Some(heap) = &mut self.heap else { return Ok(false) };
         loop {
@@ -227,6 +224,7 @@ fn pooled(pool: &mut Pool, number: usize) -> Result<&mut PooledScan> {
 }
 
 /// Begins to read the next range of a plan; false when there is none.
+#[inline(never)]
 fn start_next(
     own: &mut PooledScan,
     scan: &Scan,

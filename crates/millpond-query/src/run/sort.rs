@@ -93,7 +93,8 @@ impl SortState {
 
     fn sort(&mut self, input: &Node, keys: &[SortKey], cx: &mut Context<'_>) -> Result<Rows> {
         let mut sorter = Sorter::new(cx.work().resources);
-        while self.next_key(input, keys, cx)? {
+        while self.next_row(input, cx)? {
+            self.set_key(keys, None, cx)?;
             self.bytes.clear();
             kept::save(cx, &self.slots, &mut self.bytes)?;
             sorter.push(&self.key, &self.bytes, &|| cx.work().tick())?;
@@ -112,10 +113,11 @@ impl SortState {
         let mut held = Held::new(&cx.work().resources.memory, "Sort");
         let mut top: Vec<KeyedRow> = Vec::new();
         let mut used = 0;
-        while self.next_key(input, keys, cx)? {
-            // A row behind all its equals: the first to come stays.
+        while self.next_row(input, cx)? {
             let is_full = top.len() == wanted;
-            if is_full && top.last().is_none_or(|(last, _)| *last <= self.key) {
+            let last =
+                if is_full { Some(top.last().map_or(&[][..], |(key, _)| key)) } else { None };
+            if !self.set_key(keys, last, cx)? {
                 continue;
             }
             let place = top.partition_point(|(before, _)| *before <= self.key);
@@ -132,18 +134,31 @@ impl SortState {
         Ok(Rows::Top { rows: top, given: 0, _held: held })
     }
 
-    /// Reads a row, and makes its key.
-    fn next_key(&mut self, input: &Node, keys: &[SortKey], cx: &mut Context<'_>) -> Result<bool> {
+    fn next_row(&mut self, input: &Node, cx: &mut Context<'_>) -> Result<bool> {
         if !self.input.next(input, cx)? {
             return Ok(false);
         }
         cx.work().tick()?;
+        Ok(true)
+    }
+
+    /// Makes the key of the current row. False if the row is not before `last`, the key of a row
+    /// that came earlier. Then columns at the end may be missing. Other expressions are computed
+    /// always: they may fail.
+    fn set_key(&mut self, keys: &[SortKey], last: Option<&[u8]>, cx: &Context<'_>) -> Result<bool> {
         self.key.clear();
         let env = cx.env();
-        for key in keys {
+        let mut keys = keys.iter();
+        while let Some(key) = keys.next() {
             key.push(&env, &mut self.key)?;
+            if let Some(last) = last
+                && last.get(..self.key.len()).unwrap_or(last) < self.key.as_slice()
+                && keys.as_slice().iter().all(SortKey::is_column)
+            {
+                return Ok(false);
+            }
         }
-        Ok(true)
+        Ok(last.is_none_or(|last| self.key.as_slice() < last))
     }
 }
 

@@ -15,8 +15,8 @@ const MOST: usize = 24;
 /// Offsets of columns of one row. [`ColumnOffsets::clear`] makes them ready for another row.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnOffsets {
-    /// The offsets of columns before this one are noted, but not those of
-    /// [direct](TupleLayout::direct) columns in a row without NULLs.
+    /// The offsets of columns before this one are noted. Those of [direct](TupleLayout::direct)
+    /// columns are only used in a row with NULLs, behind the first eight columns.
     end: Cell<u8>,
     offsets: [Cell<u16>; MOST],
 }
@@ -37,10 +37,10 @@ impl ColumnOffsets {
         tuple: &[u8],
         column: usize,
     ) -> Option<usize> {
-        if !header.has_nulls
-            && let Some(direct) = layout.direct.get(column)
+        if let Some(direct) = layout.direct.get(column)
+            && let Some(offset) = layout.direct_offset(*direct, header, tuple, column)
         {
-            return Some(direct.offset.into());
+            return Some(offset);
         }
         if column < usize::from(self.end.get()) {
             return Some(self.offsets.get(column)?.get().into());
@@ -96,6 +96,18 @@ impl TupleLayout {
     /// One column of the row whose offsets are noted. Like [`TupleLayout::column`].
     #[inline]
     pub fn column_noting<'t>(
+        &self,
+        tuple: &'t [u8],
+        offsets: &ColumnOffsets,
+        column: usize,
+    ) -> Result<Datum<'t>, DamagedTuple> {
+        match self.direct_column(tuple, column) {
+            Some(datum) => Ok(datum),
+            None => self.noted_column(tuple, offsets, column),
+        }
+    }
+
+    fn noted_column<'t>(
         &self,
         tuple: &'t [u8],
         offsets: &ColumnOffsets,

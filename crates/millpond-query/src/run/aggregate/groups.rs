@@ -11,6 +11,7 @@ use crate::memory::{ByteRows, Datums, Held, row_bytes};
 use crate::plan::query::node::Aggregate;
 use crate::run::key_table::KeyTable;
 use crate::run::overflow::Overflow;
+use crate::run::recent_ints::RecentInts;
 use crate::run::{Context, Work, datum_key};
 
 /// About what the state of a call takes.
@@ -28,6 +29,10 @@ pub(super) struct Groups {
     calls: Vec<CallState>,
     /// The group that was found last.
     last: usize,
+    /// Groups whose only key is an integer.
+    recent: RecentInts,
+    /// The integer that is the key, if there are no grouping sets.
+    int: Option<i64>,
     key: Vec<u8>,
 }
 
@@ -38,6 +43,7 @@ impl Groups {
 
     /// Sets the key of a row in a grouping set, which has a number.
     pub(super) fn set_key(&mut self, set: (usize, &Vec<usize>), keys: &[Val<'_>]) {
+        self.int = None;
         self.key.clear();
         self.key.extend_from_slice(&(set.0 as u32).to_le_bytes());
         for place in set.1 {
@@ -49,9 +55,17 @@ impl Groups {
 
     /// Sets the key of the current row, if there are no grouping sets.
     pub(super) fn set_key_of_row(&mut self, exprs: &[Expr], cx: &Context<'_>) -> Result<()> {
+        let env = cx.env();
+        self.int = match exprs {
+            [expr] => expr.int(&env).map(|int| int.value),
+            _ => None,
+        };
         self.key.clear();
         self.key.extend_from_slice(&0u32.to_le_bytes());
-        let env = cx.env();
+        if let Some(int) = self.int {
+            datum_key::push_int(int, &mut self.key);
+            return Ok(());
+        }
         for expr in exprs {
             match expr.int(&env) {
                 Some(int) => datum_key::push_int(int.value, &mut self.key),
@@ -77,6 +91,9 @@ impl Groups {
         held: &mut Held,
         overflow: &mut Overflow,
     ) -> Result<Option<&mut [CallState]>> {
+        if let Some(group) = self.int.and_then(|int| self.recent.get(int)) {
+            return calls_of_group(&mut self.calls, aggregate, group).map(Some);
+        }
         // Rows of a group often come one after the other.
         if self.numbers.key(self.last).is_some_and(|key| key == self.key) {
             return calls_of_group(&mut self.calls, aggregate, self.last).map(Some);
@@ -98,6 +115,9 @@ impl Groups {
             let grown = grown + aggregate.calls.len() * BYTES_OF_CALL;
             overflow.count(grown, self.numbers.len(), held, work.resources)?;
             self.calls.extend(aggregate.calls.iter().map(CallState::new));
+        }
+        if let Some(int) = self.int {
+            self.recent.note(int, group.number);
         }
         calls_of_group(&mut self.calls, aggregate, group.number).map(Some)
     }

@@ -24,6 +24,44 @@ fn sort_is_stable_and_puts_nulls_where_they_are_wanted() {
     gives(&sorted(Some((0, None)), key(col(0, 0))), &[]);
 }
 
+/// Rows of two columns by both of them, as a sort of all rows and as one that keeps some.
+#[test]
+fn first_rows_are_those_of_the_whole_order() {
+    let cell = |i: i32| match i % 7 {
+        0 => Expr::NULL,
+        value => int(value - 3),
+    };
+    let rows: Vec<Vec<Expr>> = (0..97).map(|i| vec![cell(i * 5), cell(i * i + i / 3)]).collect();
+    let sorted = |keys: &[SortKey], bound| {
+        let input = Box::new(Node::Values { slot: Slot(0), rows: rows.clone() });
+        let root = Node::Sort { input, keys: keys.to_vec(), bound };
+        try_rows(&plan(root, vec![col(0, 0), col(0, 1)])).unwrap()
+    };
+    for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
+        let down = SortKey { expr: col(0, 0), descending, nulls_first };
+        for second in [col(0, 1), add(col(0, 1), int(1))] {
+            let keys = [down.clone(), key(second)];
+            let all = sorted(&keys, None);
+            for count in [1, 2, 5, 40, 200] {
+                let first = sorted(&keys, Some(Bound { limit: int(count), offset: None }));
+                assert_eq!(first, all[..all.len().min(count as usize)], "{keys:?} {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn expressions_of_rows_that_are_not_wanted_may_fail() {
+    let rows = [[Some(1), Some(1)], [Some(2), Some(0)]];
+    let rows: Vec<_> = rows.iter().map(|row| &row[..]).collect();
+    let quotient = Expr::Arith(Arith::Div, Box::new((int(1), col(0, 1))));
+    let input = Box::new(values(0, &rows));
+    let keys = vec![key(col(0, 0)), key(quotient)];
+    let bound = Some(Bound { limit: int(1), offset: None });
+    let error = try_rows(&plan(Node::Sort { input, keys, bound }, vec![col(0, 0)])).unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "22012");
+}
+
 #[test]
 fn large_sort_spills_and_gives_all_rows() {
     let rows: Vec<Vec<Expr>> = (0..5000).map(|i| vec![int(i * 7919 % 5000), int(i)]).collect();
