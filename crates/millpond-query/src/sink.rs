@@ -82,8 +82,11 @@ impl CommandTag {
     pub fn write_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.verb.as_bytes());
         let Some(mut rows) = self.rows else { return };
-        out.extend_from_slice(if self.verb == "INSERT" { b" 0 " } else { b" " });
-        let mut digits = [0u8; 20];
+        if self.verb == "INSERT" {
+            out.extend_from_slice(b" 0");
+        }
+        // A space and the digits, in one piece.
+        let mut digits = [b' '; 21];
         let mut at = digits.len();
         loop {
             at -= 1;
@@ -93,7 +96,7 @@ impl CommandTag {
                 break;
             }
         }
-        out.extend_from_slice(&digits[at..]);
+        out.extend_from_slice(&digits[at - 1..]);
     }
 }
 

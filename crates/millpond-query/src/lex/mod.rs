@@ -60,7 +60,7 @@ impl Literal {
     }
 }
 
-/// Classes of bytes, so that the inner loop is one table look-up.
+/// Classes of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Plain,
@@ -100,15 +100,12 @@ pub fn scan(sql: &str, key: &mut Vec<u8>, literals: &mut Literals) -> Option<()>
     // Everything before `copied` is in the key.
     let mut copied = 0;
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
+    loop {
+        at = skip_plain(bytes, at);
+        let Some(&byte) = bytes.get(at) else { break };
         match CLASSES[usize::from(byte)] {
-            Class::Plain => at += 1,
-            Class::Word => {
-                at = word_end(bytes, at);
-                if bytes.get(at) == Some(&b'\'') {
-                    return None;
-                }
-            }
+            Class::Plain | Class::Word => at += 1,
+            Class::Digit if ends_word(bytes, at) => at = word_end(bytes, at),
             Class::Digit => {
                 let literal = number(bytes, at)?;
                 key.extend_from_slice(&bytes[copied..at]);
@@ -122,7 +119,7 @@ pub fn scan(sql: &str, key: &mut Vec<u8>, literals: &mut Literals) -> Option<()>
                 literals.push(literal);
             }
             Class::Quote => {
-                if at > 0 && bytes[at - 1] == b'&' {
+                if ends_word(bytes, at) || at > 0 && bytes[at - 1] == b'&' {
                     return None;
                 }
                 let literal = string(bytes, at)?;
@@ -170,6 +167,48 @@ fn special(bytes: &[u8], at: usize) -> Option<Option<usize>> {
         b';' => bytes[at..].iter().all(|b| *b == b';' || b.is_ascii_whitespace()).then_some(None),
         _ => Some(Some(at + 1)),
     }
+}
+
+/// Where the next byte is that may begin or end something: neither in a word nor plain.
+fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let stops = stops(u64::from_le_bytes(*chunk));
+        if stops != 0 {
+            return at + (stops.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|byte| !may_stop(*byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// Of eight bytes those of another class than words and what is plain. Each has its high bit set in
+/// the result. Some that are plain count, too.
+#[inline]
+fn stops(bytes: u64) -> u64 {
+    const fn all(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    // The high bit of each byte says whether the lower seven are at least that. No sum of two bytes
+    // reaches the next one.
+    let low = bytes & all(0x7f);
+    let from = |least: u8| low + all(0x80 - least);
+    let control = !from(b' ');
+    let quotes = from(b'"') & !from(b'\'' + 1);
+    let numbers = from(b'-') & !from(b';' + 1);
+    (control | quotes | numbers | from(127)) & !bytes & all(0x80)
+}
+
+fn may_stop(byte: u8) -> bool {
+    stops(u64::from(byte)) & 0x80 != 0
+}
+
+/// Whether the byte before is one of a word.
+fn ends_word(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+    before.is_some_and(|byte| matches!(CLASSES[usize::from(*byte)], Class::Word | Class::Digit))
 }
 
 fn word_end(bytes: &[u8], mut at: usize) -> usize {

@@ -34,6 +34,36 @@ fn literals_are_lifted() {
     assert_eq!(literals[1].text(sql), "it''s");
 }
 
+/// Wherever a word lies among the bytes that are looked at together.
+#[test]
+fn digits_within_words_are_no_literals() {
+    for before in 0..40 {
+        let spaces = " ".repeat(before);
+        let (key, literals) = scanned(&format!("{spaces}a1b22, ü9_3\t+5+\"q 1\"")).unwrap();
+        assert_eq!(key, format!("{spaces}a1b22, ü9_3\t+\u{1}+\"q 1\"").as_bytes());
+        assert_eq!(literals.len(), 1);
+        assert!(scanned(&format!("{spaces}a1'b'")).is_none());
+        assert!(scanned(&format!("{spaces}select 1'b'")).is_none());
+        assert!(scanned(&format!("{spaces}(1)'b'")).is_some());
+    }
+}
+
+#[test]
+fn no_byte_that_ends_something_is_skipped() {
+    for byte in 0..=255 {
+        let class = CLASSES[usize::from(byte)];
+        let is_skipped = !may_stop(byte);
+        assert!(!is_skipped || matches!(class, Class::Plain | Class::Word), "{byte}");
+        assert!(is_skipped || !matches!(class, Class::Word), "{byte}");
+        for place in 0..20 {
+            let mut bytes = *b"abcd efghi ,(klmnop\xff";
+            bytes[place] = byte;
+            let end = if is_skipped { bytes.len() } else { place };
+            assert_eq!(skip_plain(&bytes, 0), end, "{byte} at {place}");
+        }
+    }
+}
+
 #[test]
 fn what_needs_a_parser_is_left_to_it() {
     for sql in [
