@@ -147,6 +147,7 @@ fn data_type(oid: u32) -> Result<Option<DataType>> {
     }
 }
 
+#[inline]
 fn params(bind: &Bind<'_>, types: &[DataType], options: &FormatOptions) -> Result<Params> {
     let count = bind.params.count();
     let codes = bind.formats.count();

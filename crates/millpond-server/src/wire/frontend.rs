@@ -310,6 +310,7 @@ fn memchr_nul(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Decodes a message's body.
+#[inline]
 pub fn decode(kind: u8, body: &[u8]) -> Result<Message<'_>, WireError> {
     let mut rest = Body(body);
     let message = match kind {

@@ -15,7 +15,7 @@ pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
 
 /// Begins a message whose body the caller appends; [`end`] fills in its length.
 #[inline]
-pub fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
+fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
     let start = out.len();
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);
     start
@@ -92,12 +92,15 @@ pub fn row_description(
         out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
         for (i, column) in columns.iter().enumerate() {
             cstring(out, &column.name);
-            out.extend_from_slice(&column.table_oid.to_be_bytes());
-            out.extend_from_slice(&column.attnum.to_be_bytes());
-            out.extend_from_slice(&column.type_oid.to_be_bytes());
-            out.extend_from_slice(&type_len(column).to_be_bytes());
-            out.extend_from_slice(&column.ty.typmod().to_be_bytes());
-            out.extend_from_slice(&format(i).to_be_bytes());
+            // In one piece: so there is one look whether there is room.
+            let mut rest = [0; 18];
+            rest[..4].copy_from_slice(&column.table_oid.to_be_bytes());
+            rest[4..6].copy_from_slice(&column.attnum.to_be_bytes());
+            rest[6..10].copy_from_slice(&column.type_oid.to_be_bytes());
+            rest[10..12].copy_from_slice(&type_len(column).to_be_bytes());
+            rest[12..16].copy_from_slice(&column.ty.typmod().to_be_bytes());
+            rest[16..].copy_from_slice(&format(i).to_be_bytes());
+            out.extend_from_slice(&rest);
         }
     });
 }
@@ -189,7 +192,11 @@ fn fields(out: &mut Vec<u8>, error: &SqlError) {
 
 /// A zero-terminated string.
 fn cstring(out: &mut Vec<u8>, text: &str) {
-    out.extend(text.bytes().filter(|b| *b != 0));
+    let has_zeros = text.bytes().fold(false, |found, byte| found | (byte == 0));
+    match has_zeros {
+        false => out.extend_from_slice(text.as_bytes()),
+        true => out.extend(text.bytes().filter(|b| *b != 0)),
+    }
     out.push(0);
 }
 

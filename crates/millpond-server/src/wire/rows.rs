@@ -80,8 +80,9 @@ impl RowCodec {
     /// Appends a DataRow.
     #[inline]
     pub fn data_row(&self, out: &mut Vec<u8>, row: &[Datum<'_>]) {
-        let start = reply::begin(out, b'D');
-        out.extend_from_slice(&(row.len() as u16).to_be_bytes());
+        let start = out.len();
+        let [high, low] = (row.len() as u16).to_be_bytes();
+        out.extend_from_slice(&[b'D', 0, 0, 0, 0, high, low]);
         for (i, value) in row.iter().enumerate() {
             if value.is_null() {
                 out.extend_from_slice(&[0xff; 4]);

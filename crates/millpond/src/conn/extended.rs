@@ -25,6 +25,7 @@ impl Connection {
     }
 
     /// Binds parameters: one value for each of [`Prepared::params`], of that type or NULL.
+    #[inline]
     pub fn bind(&mut self, prepared: &Arc<Prepared>, params: Params) -> Result<Portal> {
         if params.len() != prepared.params().len() {
             self.fail();
@@ -57,7 +58,7 @@ impl Connection {
             return Ok(executed);
         }
         match portal.state {
-            PortalState::Holding { .. } => return self.go_on_giving(portal, max_rows, sink),
+            PortalState::Holding(_) => return self.go_on_giving(portal, max_rows, sink),
             PortalState::Done => return portal.done_again(sink),
             PortalState::Ready => {
                 let prepared = &portal.prepared;
@@ -106,11 +107,11 @@ impl Connection {
         };
         match step {
             Step::Done(tag) => {
-                let PortalState::Holding { tag: held, .. } = &mut portal.state else {
+                let PortalState::Holding(held) = &mut portal.state else {
                     portal.state = PortalState::Done;
                     return self.portal_ended(Some(tag), sink);
                 };
-                *held = tag;
+                held.tag = tag;
                 match portal.give_held(max_rows, sink) {
                     Ok(tag) => self.portal_ended(tag, sink),
                     Err(error) => Err(self.statement_failed(error, sink)),

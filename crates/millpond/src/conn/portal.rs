@@ -31,14 +31,20 @@ pub(super) enum PortalState {
     /// It has begun, and is to be repeated where it may wait.
     Blocked,
     /// Rows that have been computed but not been asked for yet.
-    Holding {
-        rows: Rows,
-        tag: CommandTag,
-    },
+    Holding(Box<Held>),
     Done,
 }
 
+/// Rows that a portal has computed, and the tag that comes with the last of them. Few portals hold
+/// any, so this is elsewhere: a portal is moved several times until it runs.
+#[derive(Debug)]
+pub(super) struct Held {
+    rows: Rows,
+    pub(super) tag: CommandTag,
+}
+
 impl Portal {
+    #[inline]
     pub(super) fn new(prepared: Arc<Prepared>, params: Params) -> Self {
         Portal { prepared, params, state: PortalState::Ready, reads: None }
     }
@@ -89,7 +95,7 @@ impl Portal {
                     match kept.0.into_rows() {
                         Ok(rows) => {
                             let tag = CommandTag::plain(planned.verb());
-                            self.state = PortalState::Holding { rows, tag };
+                            self.state = PortalState::Holding(Box::new(Held { rows, tag }));
                         }
                         Err(error) => result = Err(error),
                     }
@@ -109,9 +115,10 @@ impl Portal {
         max_rows: u64,
         sink: &mut dyn RowSink,
     ) -> Result<Option<CommandTag>> {
-        let PortalState::Holding { rows, tag } = &mut self.state else {
+        let PortalState::Holding(held) = &mut self.state else {
             return Err(SqlError::internal("a portal holds no rows"));
         };
+        let Held { rows, tag } = &mut **held;
         let mut now = 0;
         while max_rows == 0 || now < max_rows {
             let Some(row) = rows.next()? else { break };
