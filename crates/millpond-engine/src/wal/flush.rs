@@ -79,12 +79,8 @@ impl Log {
     }
 
     /// Wakes `waker` once the log is durable up to `upto`, or has stopped: ask [`Log::outcome`].
-    pub fn on_flushed(&self, upto: Lsn, waker: Waker) {
-        self.on_commit_flushed(upto, Duration::ZERO, waker);
-    }
-
-    /// [`Log::on_flushed`] for a commit. The log's thread leads for it and lets others join for
-    /// `pause`, or for longer if another task of the group asks for that.
+    /// The log's thread leads and lets others join for `pause`, or for longer if another task of
+    /// the group asks for that.
     pub fn on_commit_flushed(&self, upto: Lsn, pause: Duration, waker: Waker) {
         if self.flushing.group.enlist(upto, pause, waker, |upto| self.is_settled(upto)) {
             self.flushing.kick();

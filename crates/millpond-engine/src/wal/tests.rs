@@ -173,7 +173,7 @@ fn tasks_are_woken_when_their_record_is_durable() {
     for n in 1..=50 {
         let record = Record::new(Xid(1), RmgrId::Transaction, 0, b"commit");
         let inserted = log.insert(SessionNo(0), &record).unwrap();
-        log.on_flushed(inserted.end, Waker::from(Arc::clone(&count)));
+        log.on_commit_flushed(inserted.end, Duration::ZERO, Waker::from(Arc::clone(&count)));
         while count.0.load(Ordering::SeqCst) < n {
             std::thread::park();
         }
