@@ -44,7 +44,6 @@ use crate::wal::storage::{log_forks, settle_files};
 use crate::wal::{Log, Record, RmgrId, WalError, info};
 
 pub use super::checkpoint_stats::CheckpointStats;
-pub use super::schedule::CheckpointConfig;
 
 /// What a checkpoint asks of the parts whose state is not in pages.
 pub trait CheckpointParts: Send {
@@ -87,8 +86,7 @@ impl Cause {
 pub struct Checkpoints {
     log: Arc<Log>,
     pool: Arc<BufferPool>,
-    /// When checkpoints are made automatically; may change.
-    config: Mutex<CheckpointConfig>,
+    schedule: Mutex<Schedule>,
     work: Mutex<Work>,
     /// The number of callers that wait for `work` and want a checkpoint at once. While there are
     /// any, the checkpoint in progress does not pace itself.
@@ -119,18 +117,14 @@ struct Signals {
 
 impl Checkpoints {
     /// Changes when checkpoints are made automatically.
-    pub(crate) fn tune(&self, settings: &EngineConfig) {
-        let mut config = self.config.lock();
-        config.timeout = settings.checkpoint_timeout;
-        config.max_wal_bytes = settings.max_wal_bytes;
-        config.completion_target = settings.checkpoint_completion_target;
-        drop(config);
+    pub(crate) fn tune(&self, config: &EngineConfig) {
+        *self.schedule.lock() = Schedule::of(config);
         self.signals.lock().tuned = true;
         self.signalled.notify_all();
     }
 
     fn timeout(&self) -> Duration {
-        self.config.lock().timeout
+        self.schedule.lock().timeout
     }
 
     /// Takes over from recovery.
@@ -138,17 +132,17 @@ impl Checkpoints {
         recovering: Recovering,
         pool: Arc<BufferPool>,
         parts: Box<dyn CheckpointParts>,
-        config: CheckpointConfig,
+        config: &EngineConfig,
     ) -> EngineResult<Arc<Self>> {
         let session = pool.session()?;
         session.set_backend_kind(BackendKind::Checkpointer);
-        session.set_io_timing(config.io_timing);
+        session.set_io_timing(config.bulk_access.io_timing);
         let (log, control) = recovering.into_parts();
         let redo = AtomicU64::new(control.current().redo.get());
         Ok(Arc::new(Self {
             log,
             pool,
-            config: Mutex::new(config),
+            schedule: Mutex::new(Schedule::of(config)),
             work: Mutex::new(Work { control, session, parts, last_end: Lsn::ZERO }),
             hurry: AtomicUsize::new(0),
             redo,
@@ -280,12 +274,7 @@ impl Checkpoints {
     /// Sleeps while the checkpoint is ahead of its schedule, by time and by the log's growth.
     fn pace(&self, progress: WriteProgress, begun: Instant, redo: Lsn) {
         let done = progress.done as f64 / progress.total.max(1) as f64;
-        let config = self.config.lock().clone();
-        let schedule = Schedule {
-            timeout: config.timeout,
-            trigger_bytes: self.trigger_bytes(),
-            completion_target: config.completion_target,
-        };
+        let schedule = *self.schedule.lock();
         loop {
             let grown = self.log.insert_position().get().saturating_sub(redo.get());
             let is_ahead = schedule.is_ahead(done, clock::since(begun), grown);
@@ -301,9 +290,8 @@ impl Checkpoints {
         }
     }
 
-    /// This amount of log starts a checkpoint. At most as much again is added while it is written.
     fn trigger_bytes(&self) -> u64 {
-        (self.config.lock().max_wal_bytes / 2).max(1)
+        self.schedule.lock().trigger_bytes
     }
 
     /// Whether there is enough log before `position` for a checkpoint.

@@ -3,42 +3,29 @@
 
 use std::time::Duration;
 
-/// When checkpoints are made automatically.
-#[derive(Clone, Debug)]
-pub struct CheckpointConfig {
-    /// The longest time between two checkpoints.
-    pub timeout: Duration,
-    /// The approximate limit of log between the redo point and the end.
-    pub max_wal_bytes: u64,
-    /// The part of the time between two checkpoints over which the writes of one are spread.
-    pub completion_target: f64,
-    /// Whether the checkpointer's write calls are timed (`track_io_timing`).
-    pub io_timing: bool,
-}
+use crate::config::EngineConfig;
 
-impl Default for CheckpointConfig {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(300),
-            max_wal_bytes: 1 << 30,
-            completion_target: 0.9,
-            io_timing: false,
-        }
-    }
-}
-
-/// The pace of a spread checkpoint.
+/// When checkpoints are made without a request, and the pace of a spread one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
-    /// The time from one checkpoint to the next.
+    /// The longest time from one checkpoint to the next.
     pub(super) timeout: Duration,
-    /// This amount of log also makes the next one due.
+    /// This amount of log also makes the next one due. At most as much again is added while it is
+    /// written.
     pub(super) trigger_bytes: u64,
     /// The part of both over which it may write (`checkpoint_completion_target`).
     pub(super) completion_target: f64,
 }
 
 impl Schedule {
+    pub(super) fn of(config: &EngineConfig) -> Self {
+        Self {
+            timeout: config.checkpoint_timeout,
+            trigger_bytes: (config.max_wal_bytes / 2).max(1),
+            completion_target: config.checkpoint_completion_target,
+        }
+    }
+
     /// Whether a checkpoint may rest. It has done the part `done` (0 to 1) of its work, and began
     /// `elapsed` ago, and `log_bytes` of log ago.
     pub(super) fn is_ahead(&self, done: f64, elapsed: Duration, log_bytes: u64) -> bool {

@@ -30,7 +30,7 @@ use crate::config::EngineConfig;
 use crate::ctx::{Ctx, Shared};
 use crate::engine::{Engine, Findings, Parts};
 use crate::error::{EngineError, EngineResult, relation_file};
-use crate::maintenance::checkpointer::{Cause, CheckpointConfig, CheckpointParts, Checkpoints};
+use crate::maintenance::checkpointer::{Cause, CheckpointParts, Checkpoints};
 use crate::maintenance::reclaimer;
 use crate::proc::ProcArray;
 use crate::recovery::{
@@ -250,14 +250,8 @@ fn start_checkpoints(
         ctx: Ctx::new(shared, "checkpointer")?,
         published: Arc::clone(published),
     };
-    let checkpoint_config = CheckpointConfig {
-        timeout: config.checkpoint_timeout,
-        max_wal_bytes: config.max_wal_bytes,
-        completion_target: config.checkpoint_completion_target,
-        io_timing: config.bulk_access.io_timing,
-    };
     let pool = Arc::clone(&shared.pool);
-    let checkpoints = Checkpoints::new(recovering, pool, Box::new(parts), checkpoint_config)?;
+    let checkpoints = Checkpoints::new(recovering, pool, Box::new(parts), config)?;
     checkpoints.run(Cause::EndOfRecovery)?;
     checkpoints.start()?;
     Ok(checkpoints)

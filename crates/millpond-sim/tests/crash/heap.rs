@@ -17,9 +17,7 @@ use millpond_engine::access::heap::{
     vacuum,
 };
 use millpond_engine::ctx::{Ctx, Shared};
-use millpond_engine::maintenance::checkpointer::{
-    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
-};
+use millpond_engine::maintenance::checkpointer::{Cause, CheckpointParts, Checkpoints};
 use millpond_engine::proc::ProcArray;
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
 use millpond_engine::transam::{
@@ -27,7 +25,7 @@ use millpond_engine::transam::{
 };
 use millpond_engine::wal::storage::create_fork;
 use millpond_engine::wal::{Decoded, RmgrId};
-use millpond_engine::{EngineError, EngineResult};
+use millpond_engine::{EngineConfig, EngineError, EngineResult};
 use millpond_sim::vfs::{SimFs, VfsFault};
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -106,10 +104,10 @@ impl Startable for Machine {
                 create_fork(&ctx, &shared.pool, Xid::INVALID, RELATION.fork(fork))?;
             }
             let parts = Box::new(Parts(Ctx::new(&shared, "checkpointer")?));
-            let config =
-                CheckpointConfig { max_wal_bytes: 6 * SEGMENT, ..CheckpointConfig::default() };
+            let mut config = EngineConfig::new("/data");
+            config.max_wal_bytes = 6 * SEGMENT;
             let checkpoints =
-                Checkpoints::new(recovering, Arc::clone(&shared.pool), parts, config)?;
+                Checkpoints::new(recovering, Arc::clone(&shared.pool), parts, &config)?;
             checkpoints.run(Cause::EndOfRecovery)?;
             let _reclaiming = Reclaiming::sometimes(disk, &shared.pool);
             Ok(Machine { shared, checkpoints, _reclaiming })

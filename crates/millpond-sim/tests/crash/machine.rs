@@ -10,13 +10,11 @@ use millpond_buffer::{
     BufferError, BufferPool, FileStore, FileStoreOptions, IoMethod, Lsn, PoolConfig, Reclaimer,
     Wait,
 };
-use millpond_engine::EngineResult;
-use millpond_engine::maintenance::checkpointer::{
-    Cause, CheckpointConfig, CheckpointParts, Checkpoints,
-};
+use millpond_engine::maintenance::checkpointer::{Cause, CheckpointParts, Checkpoints};
 use millpond_engine::recovery::{Recovering, RedoFiles, RedoParts};
 use millpond_engine::transam::{SessionNo, Xid};
 use millpond_engine::wal::{Decoded, FileLogStore, Log, LogConfig, Logging, WalError};
+use millpond_engine::{EngineConfig, EngineResult};
 use millpond_sim::vfs::{Errno, SimFs, VfsFault, When};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -197,13 +195,13 @@ impl Machine {
         let mut recovering = Recovering::open(store, &*pages, log_config(segment_bytes))?;
         let log = Arc::clone(recovering.log());
         *log_end = Some(log.insert_position());
-        let checkpoint =
-            CheckpointConfig { max_wal_bytes: 4 * segment_bytes, ..CheckpointConfig::default() };
+        let mut config = EngineConfig::new("/data");
+        config.max_wal_bytes = 4 * segment_bytes;
         let result = (|| {
             let pool = BufferPool::new(PoolConfig::new(frames, 8), pages, log.clone())?;
             recovering.redo(&pool, &mut NoParts)?;
             let checkpoints =
-                Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), checkpoint)?;
+                Checkpoints::new(recovering, Arc::clone(&pool), Box::new(NoParts), &config)?;
             checkpoints.run(Cause::EndOfRecovery)?;
             let _reclaiming = Reclaiming::sometimes(disk, &pool);
             Ok(Machine { log: log.clone(), pool, checkpoints, _reclaiming })
