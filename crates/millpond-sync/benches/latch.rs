@@ -1,5 +1,5 @@
-//! Compares the latch with `parking_lot::RwLock`, `std::sync::RwLock` and a spinlock, from fewer
-//! threads than processors to hundreds.
+//! Compares the latch with `parking_lot::RwLock` and `std::sync::RwLock`, from fewer threads than
+//! processors to hundreds.
 //!
 //! `cargo bench -p millpond-sync --bench latch -- [SECONDS] [THREADS,..] [RUNS]
 //! [PERCENT,..] [NS,..]`
@@ -19,16 +19,14 @@
 //! the clock would wait long for a processor among hundreds of runnable threads.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 use millpond_sync::CachePadded;
 use millpond_sync::latch::Latch;
 
 trait Lock: Sync {
-    /// Tells the lock when waiters may stop waiting for it.
-    fn until(&self, _end: &Arc<End>) {}
     fn shared(&self, work: impl FnOnce());
     fn exclusive(&self, work: impl FnOnce());
 }
@@ -71,63 +69,6 @@ impl Lock for std::sync::RwLock<()> {
     }
 }
 
-/// The top bit is a writer; the other bits count the readers. Waiters stop spinning when the
-/// measurement is over. Otherwise, if the holder is preempted, each of hundreds of waiters would
-/// spin through its time slice before the holder runs again.
-#[derive(Default)]
-struct Spinlock {
-    state: AtomicU32,
-    end: CachePadded<OnceLock<Arc<End>>>,
-}
-
-const WRITER: u32 = 1 << 31;
-/// How often a waiter spins before it looks at the clock.
-const SPINS: u32 = 1000;
-
-impl Spinlock {
-    /// Takes the lock. `false` if the measurement ended first.
-    fn take(&self, blocked_by: u32, next: impl Fn(u32) -> u32) -> bool {
-        for spins in 1u32.. {
-            let state = self.state.load(Ordering::Relaxed);
-            let swap = |to| {
-                self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed)
-            };
-            if state & blocked_by == 0 && swap(next(state)).is_ok() {
-                return true;
-            }
-            let is_over = |end: &Arc<End>| match spins % SPINS {
-                0 => end.look_at_the_clock(),
-                _ => end.is_over(),
-            };
-            if self.end.get().is_some_and(is_over) {
-                return false;
-            }
-            std::hint::spin_loop();
-        }
-        false
-    }
-}
-
-impl Lock for Spinlock {
-    fn until(&self, end: &Arc<End>) {
-        let _ = self.end.set(Arc::clone(end));
-    }
-
-    fn shared(&self, work: impl FnOnce()) {
-        if self.take(WRITER, |state| state + 1) {
-            work();
-            self.state.fetch_sub(1, Ordering::Release);
-        }
-    }
-
-    fn exclusive(&self, work: impl FnOnce()) {
-        if self.take(u32::MAX, |_| WRITER) {
-            work();
-            self.state.store(0, Ordering::Release);
-        }
-    }
-}
-
 /// The end of a measurement.
 struct End {
     duration: Duration,
@@ -137,9 +78,9 @@ struct End {
 }
 
 impl End {
-    fn after(duration: Duration) -> Arc<Self> {
+    fn after(duration: Duration) -> Self {
         let (begun, took, over) = Default::default();
-        Arc::new(Self { duration, begun, took, over })
+        Self { duration, begun, took, over }
     }
 
     /// Starts the clock, if no thread has started it yet.
@@ -196,7 +137,6 @@ const LONG_ROUNDS: u32 = 500;
 /// Returns critical sections a second, in thousands, and the fairness.
 fn measure(lock: &impl Lock, case: Case, duration: Duration, seed: u64) -> (f64, f64) {
     let end = End::after(duration);
-    lock.until(&end);
     let start = Barrier::new(case.threads);
     let done: Vec<u32> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..case.threads as u64)
@@ -250,7 +190,7 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-const LOCKS: usize = 4;
+const LOCKS: usize = 3;
 
 /// Measures all locks in turn, several times. Returns medians of throughput and fairness.
 fn compare(case: Case, duration: Duration, runs: usize, seed: u64) -> [(f64, f64); LOCKS] {
@@ -263,7 +203,6 @@ fn compare(case: Case, duration: Duration, runs: usize, seed: u64) -> [(f64, f64
             measure(&*latch, case, duration, seed),
             measure(&*parking_lot, case, duration, seed),
             measure(&*std, case, duration, seed),
-            measure(&*CachePadded::new(Spinlock::default()), case, duration, seed),
         ];
         for ((speeds, fairs), (speed, fair)) in taken.iter_mut().zip(figures) {
             speeds.push(speed);
@@ -290,9 +229,9 @@ fn main() {
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{processors} processors, {duration:.0?} a figure, medians of {runs}, seed {seed}\n");
     println!(
-        "| section | exclusive | threads | latch k/s | parking_lot | std | spinlock | latch fairness | parking_lot | std | spinlock |"
+        "| section | exclusive | threads | latch k/s | parking_lot | std | latch fairness | parking_lot | std |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for nanoseconds in sections {
         let rounds = rounds_of(nanoseconds);
         for &percent_exclusive in &mixes {
