@@ -7,13 +7,14 @@
 
 use std::ops::Range;
 
-use millpond_buffer::{BlockNumber, PAGE_SIZE, ReadStream};
+use millpond_buffer::{BlockNumber, PAGE_SIZE, ReadStream, RelHandle};
 
 use super::Session;
 use crate::access::Tid;
 use crate::access::btree::{ManyLookups, SortedKeys};
 use crate::access::heap::{self, FetchedRun, HeapRelation};
 use crate::catalog::{IndexDef, TableDef};
+use crate::ctx::Ctx;
 use crate::error::EngineResult;
 use crate::table::{RowBuf, TableError};
 use crate::transam::Snapshot;
@@ -176,11 +177,27 @@ impl LookupBatch {
         keys + self.bytes.capacity() + self.row.capacity() + 64 * self.rows.capacity() + run
     }
 
+    /// Finds the rows of the keys.
+    pub(super) fn look_up(
+        &mut self,
+        ctx: &Ctx,
+        (heap, tree): (&HeapRelation, &RelHandle),
+        at: &Snapshot,
+    ) -> EngineResult<()> {
+        let new = || ReadStream::new(ctx.bulk_access().streams);
+        self.keys.sort();
+        self.rows.clear();
+        self.bytes.clear();
+        self.found.clear();
+        let [stream, _] = self.streams.get_or_insert_with(|| [new(), new()]);
+        self.lookups.lookup(ctx, tree, &self.keys, stream, &mut self.found)?;
+        self.fetch(ctx, heap, at)
+    }
+
     /// Reads the rows that the index has led to.
-    fn fetch(&mut self, session: &Session, heap: &HeapRelation, at: &Snapshot) -> EngineResult<()> {
+    fn fetch(&mut self, ctx: &Ctx, heap: &HeapRelation, at: &Snapshot) -> EngineResult<()> {
         let Self { keys, found, roots, rows, bytes, row, run, streams, .. } = self;
         let Some([_, stream]) = streams else { return Ok(()) };
-        let ctx = &session.ctx;
         found.sort_unstable_by_key(|(_, root)| root.to_u64());
         rows.resize(keys.parts.len(), None);
         stream.reset();
@@ -244,14 +261,6 @@ impl Session {
     ) -> EngineResult<()> {
         let snapshot = self.snapshot()?;
         self.check_usable(index, &snapshot)?;
-        let (heap, tree) = (self.heap(table)?, self.tree(index)?);
-        let new = || ReadStream::new(self.ctx.bulk_access().streams);
-        batch.keys.sort();
-        batch.rows.clear();
-        batch.bytes.clear();
-        batch.found.clear();
-        let [stream, _] = batch.streams.get_or_insert_with(|| [new(), new()]);
-        batch.lookups.lookup(&self.ctx, tree, &batch.keys, stream, &mut batch.found)?;
-        batch.fetch(self, heap, &snapshot)
+        batch.look_up(&self.ctx, (self.heap(table)?, self.tree(index)?), &snapshot)
     }
 }

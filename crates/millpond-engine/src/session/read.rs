@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use millpond_buffer::RelHandle;
 
-use super::scan::{HeapScan, IndexScan, ParallelScan};
+use super::parallel_scan::ParallelScan;
+use super::scan::{HeapScan, IndexScan};
 use super::{Scratch, Session};
 use crate::access::heap::{self, HeapRelation};
 use crate::access::{Tid, btree};
@@ -127,6 +128,12 @@ impl Session {
     /// The number of blocks of a table.
     pub fn block_count(&self, table: &TableDef) -> EngineResult<u32> {
         self.engine.block_count(table)
+    }
+
+    /// Fails if the index is too new for the statement's snapshot. A statement asks before the
+    /// workers of its scans read the index.
+    pub fn check_index(&self, index: &IndexDef) -> EngineResult<()> {
+        self.check_usable(index, &self.snapshot()?)
     }
 
     /// Fails if the index is too new for the snapshot. An index lacks old row versions that were

@@ -1,23 +1,19 @@
-//! Scans: over an index in either direction, over a table's pages, and parallel scans of a table.
+//! Scans: over an index in either direction, and over a table's pages.
 //!
 //! A scan holds no latch and no pin between calls: it keeps copies of a leaf's entries or of a
 //! page's rows. It stays valid while its session changes rows, and does not see changes of its own
 //! statement. It ends with the statement's snapshot.
 
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::access::heap::{self, ScanBlocks};
-use crate::access::{Tid, btree};
-use crate::bulk::BulkAccess;
+use crate::access::{Tid, btree, heap};
 use crate::catalog::{IndexDef, TableDef};
 use crate::ctx::Ctx;
-use crate::engine::{Engine, PooledCtx};
-use crate::error::{EngineError, EngineResult};
+use crate::engine::Engine;
+use crate::error::EngineResult;
 use crate::table::{KeyRange, RowBuf};
-use crate::transam::{ComboCids, Snapshot};
+use crate::transam::Snapshot;
 
 use super::Session;
 use super::index_run::{LongScan, Source};
@@ -43,6 +39,9 @@ pub struct IndexScan {
     /// The number of rows looked up before that.
     looked_up: u32,
 }
+
+/// What reads: the context of a session or of a worker, and the engine.
+pub(super) type Reader<'r> = (&'r Ctx, &'r Engine);
 
 struct Target {
     table: Arc<TableDef>,
@@ -106,18 +105,24 @@ impl IndexScan {
     /// called again after an error.
     #[inline]
     pub fn next(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+        self.next_for((session.ctx(), session.engine()), row)
+    }
+
+    /// The same for a session or the worker of a scan.
+    #[inline]
+    pub(super) fn next_for(&mut self, reader: Reader<'_>, row: &mut RowBuf) -> EngineResult<bool> {
         if let Some(run) = &mut self.run
             && row.set_next_of(run)
         {
             return Ok(true);
         }
         match &mut self.long {
-            None => self.next_of_page(session, row),
+            None => self.next_of_page(reader, row),
             Some(long) => {
                 if long.next_row(row) {
                     Ok(true)
                 } else {
-                    self.next_of_run(session, row)
+                    self.next_of_run(reader, row)
                 }
             }
         }
@@ -126,15 +131,12 @@ impl IndexScan {
     /// Looks up the rows of the next entries until one is visible. Neighbouring entries on one page
     /// are looked up together. They are at most three times as many as those before and one more.
     /// So a scan that stops early has not read much more than it returned.
-    fn next_of_page(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+    fn next_of_page(&mut self, reader: Reader<'_>, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
             return Ok(false);
         };
-        let ctx = session.ctx();
-        let (heap, tree) = (
-            session.engine().open_heap(&target.table)?,
-            session.engine().open_tree(&target.index)?,
-        );
+        let (ctx, engine) = reader;
+        let (heap, tree) = (engine.open_heap(&target.table)?, engine.open_tree(&target.index)?);
         loop {
             if self.again.is_empty() {
                 let Some(root) = cursor.next(ctx, tree)? else { return Ok(false) };
@@ -149,7 +151,7 @@ impl IndexScan {
                 cursor.set_ring(ctx.read_ring(tree.block_count()));
                 let ring = ctx.wide_read_ring(heap.block_count());
                 self.long = Some(Box::new(LongScan::new(ctx, ring, mem::take(&mut self.again))));
-                return self.next_of_run(session, row);
+                return self.next_of_run(reader, row);
             }
             let found = match self.again.as_slice() {
                 [root] => heap::fetch(ctx, heap, *root, &target.snapshot, row.bytes_mut())?
@@ -170,17 +172,15 @@ impl IndexScan {
     }
 
     /// Reads more rows of a long scan, and returns the first of them.
-    fn next_of_run(&mut self, session: &Session, row: &mut RowBuf) -> EngineResult<bool> {
+    fn next_of_run(&mut self, reader: Reader<'_>, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target), Some(long)) =
             (&mut self.cursor, &self.target, &mut self.long)
         else {
             return Ok(false);
         };
-        let (heap, tree) = (
-            session.engine().open_heap(&target.table)?,
-            session.engine().open_tree(&target.index)?,
-        );
-        let source = Source { ctx: session.ctx(), heap, tree, snapshot: &target.snapshot };
+        let (ctx, engine) = reader;
+        let (heap, tree) = (engine.open_heap(&target.table)?, engine.open_tree(&target.index)?);
+        let source = Source { ctx, heap, tree, snapshot: &target.snapshot };
         while long.next_run(source, cursor)? {
             if long.next_row(row) {
                 return Ok(true);
@@ -224,15 +224,7 @@ impl HeapScan {
     /// Goes to the next page that has visible rows, for [`HeapScan::row`]. Otherwise like
     /// [`HeapScan::next_page`].
     pub fn advance_page(&mut self, session: &Session) -> EngineResult<bool> {
-        let ctx = session.ctx();
-        loop {
-            ctx.check_interrupts()?;
-            match self.scan.next_page(ctx, &self.snapshot)? {
-                None => return Ok(false),
-                Some(rows) if rows.is_empty() => {}
-                Some(_) => return Ok(true),
-            }
-        }
+        advance_page(&mut self.scan, session.ctx(), &self.snapshot)
     }
 
     /// A visible row of the page that was read last, by its number from 0: its place and its bytes.
@@ -254,7 +246,7 @@ impl std::fmt::Debug for HeapScan {
     }
 }
 
-fn next_page(
+pub(super) fn next_page(
     scan: &mut heap::HeapScan,
     ctx: &Ctx,
     snapshot: &Snapshot,
@@ -273,117 +265,26 @@ fn next_page(
     }
 }
 
-fn count_page(
+pub(super) fn advance_page(
+    scan: &mut heap::HeapScan,
+    ctx: &Ctx,
+    snapshot: &Snapshot,
+) -> EngineResult<bool> {
+    loop {
+        ctx.check_interrupts()?;
+        match scan.next_page(ctx, snapshot)? {
+            None => return Ok(false),
+            Some(rows) if rows.is_empty() => {}
+            Some(_) => return Ok(true),
+        }
+    }
+}
+
+pub(super) fn count_page(
     scan: &mut heap::HeapScan,
     ctx: &Ctx,
     snapshot: &Snapshot,
 ) -> EngineResult<Option<usize>> {
     ctx.check_interrupts()?;
     scan.count_page(ctx, snapshot)
-}
-
-/// A table under one statement's snapshot, for several threads: see [`Session::parallel_scan`].
-/// Cheap to clone. Usable until the session ends the statement; after that, workers get an error.
-#[derive(Clone)]
-pub struct ParallelScan {
-    shared: Arc<SharedScan>,
-}
-
-struct SharedScan {
-    engine: Arc<Engine>,
-    table: Arc<TableDef>,
-    blocks: u32,
-    snapshot: Snapshot,
-    combos: ComboCids,
-    bulk_access: BulkAccess,
-    /// Flags of the session: interrupted, and statement over.
-    stop: [Arc<AtomicBool>; 2],
-}
-
-impl ParallelScan {
-    pub(crate) fn new(
-        engine: Arc<Engine>,
-        table: Arc<TableDef>,
-        blocks: u32,
-        snapshot: Snapshot,
-        combos: ComboCids,
-        bulk_access: BulkAccess,
-        stop: [Arc<AtomicBool>; 2],
-    ) -> Self {
-        let shared = SharedScan { engine, table, blocks, snapshot, combos, bulk_access, stop };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// The table.
-    pub fn table(&self) -> &Arc<TableDef> {
-        &self.shared.table
-    }
-
-    /// The number of blocks when the scan was made; the caller divides them among the workers.
-    pub fn blocks(&self) -> u32 {
-        self.shared.blocks
-    }
-
-    /// A worker over a range of blocks, for one thread.
-    pub fn worker(&self, blocks: Range<u32>) -> EngineResult<ScanWorker> {
-        let ctx = self.shared.engine.worker_ctx()?;
-        if self.shared.snapshot.own.is_some() {
-            self.shared.combos.clone_into(&mut ctx.combos().borrow_mut());
-        }
-        let heap = self.shared.engine.open_heap(&self.shared.table)?.clone();
-        let blocks = blocks.start..blocks.end.min(self.shared.blocks);
-        ctx.set_bulk_access(self.shared.bulk_access);
-        // If two scans are split into the same number of parts, equal parts get the same lane.
-        let whole = u64::from(self.shared.blocks.max(1));
-        let lane = (u64::from(blocks.start) * heap::SCAN_LANES as u64).div_ceil(whole) as usize;
-        let scan = heap::HeapScan::over(heap, ScanBlocks::Range(blocks));
-        let scan = scan.for_bulk(&ctx, lane);
-        Ok(ScanWorker { shared: Arc::clone(&self.shared), ctx, scan })
-    }
-}
-
-impl std::fmt::Debug for ParallelScan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ParallelScan")
-            .field("table", &self.shared.table.name)
-            .field("blocks", &self.shared.blocks)
-            .finish_non_exhaustive()
-    }
-}
-
-/// One thread's share of a [`ParallelScan`].
-pub struct ScanWorker {
-    shared: Arc<SharedScan>,
-    ctx: PooledCtx,
-    scan: heap::HeapScan,
-}
-
-impl ScanWorker {
-    /// Passes the visible rows of the next page that has any to `each`. Returns false at the end.
-    /// Fails with `Cancelled` when the session is interrupted or has ended the statement.
-    pub fn next_page(
-        &mut self,
-        each: &mut dyn FnMut(Tid, &[u8]) -> EngineResult<()>,
-    ) -> EngineResult<bool> {
-        self.check_stop()?;
-        next_page(&mut self.scan, &self.ctx, &self.shared.snapshot, each)
-    }
-
-    /// The number of visible rows on the next page; `None` at the end. Fails as
-    /// [`ScanWorker::next_page`] does.
-    pub fn count_page(&mut self) -> EngineResult<Option<usize>> {
-        self.check_stop()?;
-        count_page(&mut self.scan, &self.ctx, &self.shared.snapshot)
-    }
-
-    fn check_stop(&self) -> EngineResult<()> {
-        let stop = self.shared.stop.iter().any(|stop| stop.load(Ordering::Relaxed));
-        if stop { Err(EngineError::Cancelled) } else { Ok(()) }
-    }
-}
-
-impl std::fmt::Debug for ScanWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScanWorker").field("table", &self.shared.table.name).finish_non_exhaustive()
-    }
 }

@@ -46,6 +46,7 @@ pub use lock::{Intent, WantedLock, lock_row, lock_successor};
 pub use page::MAX_PAYLOAD;
 pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
 pub use scan::{HeapScan, PageRows, count_rows};
+pub(crate) use scan::{first_block, report_block};
 pub use scan_blocks::{ParallelBlocks, ScanBlocks};
 pub use sync_scan::SCAN_LANES;
 pub use truncate::{is_worth_truncating, truncate_end};

@@ -100,12 +100,25 @@ impl HeapScan {
     /// Gives the scan of a table, or of a part of it, read-ahead by the session's settings. If the
     /// table is large, also a ring and synchronization. `lane` distinguishes the parts.
     pub(crate) fn for_bulk(self, ctx: &Ctx, lane: usize) -> Self {
+        let is_large = ctx.pool().is_large(self.heap().block_count());
+        let scan = self.for_bulk_pieces(ctx);
+        let synchronizes = is_large && ctx.bulk_access().synchronize_scans;
+        if synchronizes { scan.synchronized(lane) } else { scan }
+    }
+
+    /// The same without synchronization, for a scan that gets its blocks piece by piece.
+    pub(crate) fn for_bulk_pieces(self, ctx: &Ctx) -> Self {
         let scan = self.reading_ahead(ctx.bulk_access().streams);
         if !ctx.pool().is_large(scan.heap().block_count()) {
             return scan;
         }
-        let scan = scan.in_ring(ctx.ring(AccessStrategy::BulkRead));
-        if ctx.bulk_access().synchronize_scans { scan.synchronized(lane) } else { scan }
+        scan.in_ring(ctx.ring(AccessStrategy::BulkRead))
+    }
+
+    /// Goes on with other blocks, once those before have been read.
+    pub(crate) fn go_on_with(&mut self, blocks: Range<u32>) {
+        self.source = Source::new(ScanBlocks::Range(blocks));
+        self.stream.ask_again();
     }
 
     /// A scan of the blocks that the heap has now.
@@ -261,6 +274,16 @@ impl HeapScan {
         }
         prune_in_passing(ctx, &self.heap, block, hint, self.ring.as_ref());
     }
+}
+
+/// The block with which a scan of blocks `0..blocks` begins, to go on together with another one.
+pub(crate) fn first_block(heap: &HeapRelation, blocks: u32) -> u32 {
+    heap.counters().scans().start(0, &(0..blocks))
+}
+
+/// Tells other scans that a scan in pieces goes on with `block`.
+pub(crate) fn report_block(heap: &HeapRelation, block: u32) {
+    heap.counters().scans().report(0, block);
 }
 
 /// Finds the versions on `page` that the snapshot sees.
