@@ -20,6 +20,7 @@ pub(super) struct Conditions {
 }
 
 /// A join that has been planned up to some relation.
+#[derive(Clone)]
 pub(super) struct Progress {
     pub(super) bound: SlotSet,
     /// Which conditions have a place.

@@ -8,6 +8,7 @@ use millpond_engine::catalog::{IndexDef, TableDef};
 
 use super::Planning;
 use super::node::SlotKind;
+use crate::DataType;
 use crate::analyze::tree::{self, Slot, slot_of};
 use crate::expr::{Compare, Expr};
 use crate::plan::access::{self, Choice, KeyBounds, KeyList, KeyPart, Lookup, conjuncts};
@@ -32,6 +33,8 @@ const FEWEST_ROWS: i64 = 1_000;
 /// The same beside a table of at least [`LARGE_ROWS`], which shows that the data is there already.
 const FEWEST_ROWS_BESIDE_LARGE: i64 = 10;
 const LARGE_ROWS: i64 = 100_000;
+/// The part of rows that have one of the few values of a column.
+const OF_FEW_VALUES: f64 = 0.5;
 /// Rows of a relation of which nothing is known.
 pub(super) const UNKNOWN_ROWS: f64 = 100.0;
 
@@ -68,7 +71,7 @@ impl Planning<'_> {
             Access::Point { key, .. } => (1.0, LOOKUP + INDEXED_ROW, key.iter().any(varies)),
             Access::Range(range) => self.range_rows(range, live),
         };
-        let rows = rows * selectivity(choice.filter.as_ref());
+        let rows = rows * self.selectivity(choice.filter.as_ref());
         // For many keys a filter leaves less than a row of each.
         let rows = if by_key { rows } else { rows.max(1.0) };
         TablePath { choice, rows, cost, by_key }
@@ -215,9 +218,32 @@ fn varies(part: &KeyPart) -> bool {
     varies
 }
 
-/// The part of rows that meet a condition.
-pub(super) fn selectivity(condition: Option<&Expr>) -> f64 {
-    conjuncts(condition).iter().map(one).product::<f64>().max(1e-9)
+impl Planning<'_> {
+    /// The part of rows that meet a condition.
+    pub(super) fn selectivity(&self, condition: Option<&Expr>) -> f64 {
+        let part = |conjunct: &Expr| match self.has_few_values(conjunct) {
+            true => OF_FEW_VALUES,
+            false => one(conjunct),
+        };
+        conjuncts(condition).iter().map(part).product::<f64>().max(1e-9)
+    }
+
+    /// Whether it is an equality with a column whose type says that it has few values: one
+    /// character is a code, most often.
+    fn has_few_values(&self, conjunct: &Expr) -> bool {
+        let Expr::Compare(Compare::Eq, pair) = conjunct else { return false };
+        let is_code = |expr: &Expr| match expr {
+            Expr::Column(column) => {
+                let (slot, place) = slot_of(*column);
+                let Some(SlotKind::Stored(table)) = self.kinds.get(slot.index()) else {
+                    return false;
+                };
+                matches!(table.layout.types().get(place), Some(DataType::Char(1) | DataType::Bool))
+            }
+            _ => false,
+        };
+        is_code(&pair.0) != is_code(&pair.1)
+    }
 }
 
 fn one(conjunct: &Expr) -> f64 {

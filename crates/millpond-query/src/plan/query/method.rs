@@ -2,7 +2,7 @@
 
 use super::Planning;
 use super::conditions::Conditions;
-use super::estimate::{KEEP, PROBE, selectivity};
+use super::estimate::{KEEP, PROBE};
 use super::order::{Wanted, Way};
 use super::problem::{Dependent, Item, Problem, Relation};
 use super::slot_set::SlotSet;
@@ -84,7 +84,7 @@ impl Planning<'_> {
                     has_keys = true;
                     if unique.is_some() { 1.0 } else { self.equality(a, b) }
                 }
-                None => selectivity(Some(conjunct)),
+                None => self.selectivity(Some(conjunct)),
             };
         }
         pairs /= unique.unwrap_or(1.0);
@@ -177,7 +177,7 @@ impl Planning<'_> {
             let (rows, cost) = path;
             return Ok(Cost { rows, cost, by_key: true, one_row: false });
         }
-        let rows = (rows * selectivity(all_of(more).as_ref())).max(1.0);
+        let rows = (rows * self.selectivity(all_of(more).as_ref())).max(1.0);
         Ok(Cost { rows, cost, by_key: false, one_row: false })
     }
 

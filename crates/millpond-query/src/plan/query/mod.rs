@@ -28,6 +28,7 @@ pub(crate) mod node_walk;
 mod order;
 mod problem;
 mod push_down;
+mod search;
 mod select;
 pub(crate) mod shared_states;
 mod shown;

@@ -4,7 +4,8 @@
 //! from the rows so far. That may be by a key in a nested loop, by a hash table, or by looking at
 //! all pairs. What no condition joins to the rows so far comes last. A few beginnings are tried,
 //! each also with the item that leaves the fewest rows next. Outer joins and semi-joins follow as
-//! soon as there is what they need.
+//! soon as there is what they need. If the best of these orders would take long, others are looked
+//! for: see [`search`](super::search).
 
 use super::Planning;
 use super::conditions::{Conditions, Progress};
@@ -22,7 +23,7 @@ const STARTS: usize = 3;
 const MAX_TRIED_ITEMS: usize = 8;
 
 /// A decided order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Way {
     pub(super) steps: Vec<Step>,
     pub(super) rows: f64,
@@ -48,7 +49,7 @@ pub(super) struct Step {
 }
 
 /// An item, what it adds to the cost, the method, and the rows then.
-type Found = (usize, Cost, Method, f64);
+pub(super) type Found = (usize, Cost, Method, f64);
 
 /// What is joined next.
 #[derive(Debug, Clone, Copy)]
@@ -120,10 +121,10 @@ impl Planning<'_> {
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
         let tried = if problem.items.len() <= MAX_TRIED_ITEMS { STARTS } else { 1 };
         let mut best: Option<(f64, Way)> = None;
-        let mut consider = |way: Way| {
+        let consider = |way: Way, best: &mut Option<(f64, Way)>| {
             let total = wanted.total(&way);
             if best.as_ref().is_none_or(|(least, _)| total < *least) {
-                best = Some((total, way));
+                *best = Some((total, way));
             }
         };
         let has_sublinks = problem.dependents.iter().any(is_sublink);
@@ -134,13 +135,23 @@ impl Planning<'_> {
         };
         for (_, start) in starts.iter().take(tried) {
             for policy in POLICIES.iter().filter(differs) {
-                consider(self.way_from(problem, conditions, Some(*start), &[], *policy)?);
+                let way = self.way_from(problem, conditions, Some(*start), &[], *policy)?;
+                consider(way, &mut best);
             }
         }
         let [policy, ..] = POLICIES;
         if let Some(start) = self.start_of(problem, wanted.sort) {
             let (start, sort) = (Some(start), wanted.sort);
-            consider(self.way_from(problem, conditions, start, sort, policy)?);
+            consider(self.way_from(problem, conditions, start, sort, policy)?, &mut best);
+        }
+        if let Some((total, _)) = best
+            && self.is_worth_search(problem, total)
+        {
+            for sublinks_last in if has_sublinks { [false, true].as_slice() } else { &[true] } {
+                if let Some(way) = self.search(problem, conditions, *sublinks_last)? {
+                    consider(way, &mut best);
+                }
+            }
         }
         match best {
             Some((_, way)) => Ok(way),
@@ -169,6 +180,34 @@ impl Planning<'_> {
         sort: &[SortKey],
         policy: Policy,
     ) -> Result<Way> {
+        let (mut way, mut progress) = self.beginning(problem, conditions, start, sort)?;
+        loop {
+            if !policy.sublinks_last
+                && let Some(at) = ready_sublink(problem, &progress)
+            {
+                self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
+                continue;
+            }
+            let next = self.next_item(problem, conditions, &progress, &way, policy.next)?;
+            let is_pairs = next.is_none_or(|next| next.2 == Method::Loop);
+            if is_pairs && let Some(at) = self.ready_dependent(problem, &progress) {
+                self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
+                continue;
+            }
+            let Some(next) = next else { break };
+            progress.add_item(&mut way, problem, conditions, next);
+        }
+        Ok(way)
+    }
+
+    /// A way that has an item, or nothing yet.
+    pub(super) fn beginning(
+        &mut self,
+        problem: &Problem<'_>,
+        conditions: &Conditions,
+        start: Option<usize>,
+        sort: &[SortKey],
+    ) -> Result<(Way, Progress)> {
         let mut progress = Progress::new(conditions);
         let mut way = Way {
             steps: Vec::new(),
@@ -189,29 +228,7 @@ impl Planning<'_> {
             (way.one_row, way.by_key) = (cost.one_row, cost.by_key);
             progress.add(&mut way, Part::Item(start), Method::First, &item.slots);
         }
-        loop {
-            if !policy.sublinks_last
-                && let Some(at) = ready_sublink(problem, &progress)
-            {
-                self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
-                continue;
-            }
-            let next = self.next_item(problem, conditions, &progress, &way, policy.next)?;
-            let is_pairs = next.is_none_or(|next| next.2 == Method::Loop);
-            if is_pairs && let Some(at) = self.ready_dependent(problem, &progress) {
-                self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
-                continue;
-            }
-            let Some((at, cost, method, rows)) = next else { break };
-            let item = &problem.items[at];
-            progress.take(conditions, &item.slots);
-            way.cost += cost.cost;
-            way.rows = rows;
-            way.one_row &= cost.one_row;
-            way.ordered &= !matches!(method, Method::Hash { .. });
-            progress.add(&mut way, Part::Item(at), method, &item.slots);
-        }
-        Ok(way)
+        Ok((way, progress))
     }
 
     /// The item that costs least, or leaves the fewest rows.
@@ -224,42 +241,61 @@ impl Planning<'_> {
         which: Next,
     ) -> Result<Option<Found>> {
         let mut best: Option<((bool, f64), Found)> = None;
-        let all = problem.slots();
-        for (at, item) in problem.items.iter().enumerate() {
-            let needed = item.needs.and(&all);
-            if progress.done.contains(&Part::Item(at))
-                || !needed.is_within(&progress.bound, &progress.bound)
-            {
-                continue;
-            }
-            let ready = conditions.all(&progress.ready(conditions, &item.slots));
-            let keyed = self.item_cost(item, conditions, &ready, &[])?;
-            let own = conditions.of(item);
-            let alone = self.item_cost(item, conditions, &own, &[])?;
-            let on: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
-            let lateral = !needed.is_empty();
-            let side = Side { keyed, alone, lateral, kind: JoinKind::Inner };
-            let (cost, method, rows) = self.method(way, side, &on, &item.slots);
-            // One row beside one row is no product.
-            let is_apart = on.is_empty() && !lateral && !(way.one_row && keyed.one_row);
+        for at in 0..problem.items.len() {
+            let next = self.candidate(problem, conditions, progress, way, at)?;
+            let Some((is_apart, found)) = next else { continue };
+            let (_, cost, _, rows) = &found;
             let total = match which {
-                Next::Cheapest => cost + rows,
-                Next::Smallest => rows,
+                Next::Cheapest => cost.cost + rows,
+                Next::Smallest => *rows,
             };
             let total = (is_apart, total);
             if best.as_ref().is_none_or(|(least, _)| total < *least) {
-                let cost = Cost { cost, ..keyed };
-                best = Some((total, (at, cost, method, rows)));
+                best = Some((total, found));
             }
         }
         Ok(best.map(|(_, next)| next))
     }
 
-    fn ready_dependent(&self, problem: &Problem<'_>, progress: &Progress) -> Option<usize> {
+    /// An item as the next one, and whether no condition joins it. `None` if it is there already,
+    /// or needs what is not there.
+    pub(super) fn candidate(
+        &mut self,
+        problem: &Problem<'_>,
+        conditions: &Conditions,
+        progress: &Progress,
+        way: &Way,
+        at: usize,
+    ) -> Result<Option<(bool, Found)>> {
+        let item = &problem.items[at];
+        let needed = item.needs.and(&problem.slots());
+        if progress.done.contains(&Part::Item(at))
+            || !needed.is_within(&progress.bound, &progress.bound)
+        {
+            return Ok(None);
+        }
+        let ready = conditions.all(&progress.ready(conditions, &item.slots));
+        let keyed = self.item_cost(item, conditions, &ready, &[])?;
+        let own = conditions.of(item);
+        let alone = self.item_cost(item, conditions, &own, &[])?;
+        let on: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
+        let lateral = !needed.is_empty();
+        let side = Side { keyed, alone, lateral, kind: JoinKind::Inner };
+        let (cost, method, rows) = self.method(way, side, &on, &item.slots);
+        // One row beside one row is no product.
+        let is_apart = on.is_empty() && !lateral && !(way.one_row && keyed.one_row);
+        Ok(Some((is_apart, (at, Cost { cost, ..keyed }, method, rows))))
+    }
+
+    pub(super) fn ready_dependent(
+        &self,
+        problem: &Problem<'_>,
+        progress: &Progress,
+    ) -> Option<usize> {
         (0..problem.dependents.len()).find(|at| is_ready(problem, progress, *at))
     }
 
-    fn add_dependent(
+    pub(super) fn add_dependent(
         &mut self,
         problem: &Problem<'_>,
         conditions: &Conditions,
@@ -281,6 +317,23 @@ impl Planning<'_> {
 }
 
 impl Progress {
+    /// Goes on with an item.
+    pub(super) fn add_item(
+        &mut self,
+        way: &mut Way,
+        problem: &Problem<'_>,
+        conditions: &Conditions,
+        (at, cost, method, rows): Found,
+    ) {
+        let item = &problem.items[at];
+        self.take(conditions, &item.slots);
+        way.cost += cost.cost;
+        way.rows = rows;
+        way.one_row &= cost.one_row;
+        way.ordered &= !matches!(method, Method::Hash { .. });
+        self.add(way, Part::Item(at), method, &item.slots);
+    }
+
     fn add(&mut self, way: &mut Way, part: Part, method: Method, slots: &SlotSet) {
         way.steps.push(Step { part, method });
         self.bound.add(slots);
@@ -315,7 +368,7 @@ fn is_sublink(dependent: &Dependent<'_>) -> bool {
 }
 
 /// What only drops rows, as soon as it can be joined.
-fn ready_sublink(problem: &Problem<'_>, progress: &Progress) -> Option<usize> {
+pub(super) fn ready_sublink(problem: &Problem<'_>, progress: &Progress) -> Option<usize> {
     let dependents = problem.dependents.iter().enumerate();
     let sublinks = dependents.filter(|(_, dependent)| is_sublink(dependent));
     sublinks.map(|(at, _)| at).find(|at| is_ready(problem, progress, *at))
