@@ -19,6 +19,7 @@ pub mod plan;
 pub mod query;
 pub mod relation_size;
 mod run;
+pub mod scan_threads;
 pub mod settings;
 pub mod sink;
 pub mod statistics;

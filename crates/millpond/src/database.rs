@@ -15,6 +15,7 @@ use millpond_query::error::Result;
 use millpond_query::memory::{QueryMemory, default_limit, machine_bytes};
 use millpond_query::plan::external::Accelerator;
 use millpond_query::query::Server;
+use millpond_query::scan_threads::ScanThreads;
 use millpond_query::settings::{Configuration, Settings, bulk_access_of};
 use millpond_query::statistics::Statistics;
 
@@ -24,6 +25,7 @@ pub struct Database {
     configuration: Configuration,
     engine: Arc<Engine>,
     accelerator: Option<Box<dyn Accelerator>>,
+    scan_threads: Arc<ScanThreads>,
     statistics: Arc<Statistics>,
     watchdog: Arc<Watchdog>,
     plans: SharedPlans,
@@ -49,6 +51,7 @@ impl Database {
         let statistics = Arc::new(Statistics::new(Arc::clone(&engine)));
         Ok(Arc::new(Database {
             accelerator: accelerator(&settings, query_threads),
+            scan_threads: ScanThreads::new(niceness(&settings)),
             configuration: Configuration::new(settings),
             engine,
             statistics,
@@ -100,6 +103,10 @@ impl Database {
         self.accelerator.as_deref()
     }
 
+    pub(crate) fn scan_threads(&self) -> &Arc<ScanThreads> {
+        &self.scan_threads
+    }
+
     pub(crate) fn watchdog(&self) -> &Arc<Watchdog> {
         &self.watchdog
     }
@@ -139,14 +146,18 @@ impl Server for Database {
 /// The second executor, whose queries have at most `threads` threads together.
 #[cfg(feature = "datafusion")]
 fn accelerator(settings: &Settings, threads: usize) -> Option<Box<dyn Accelerator>> {
-    let niceness = i32::try_from(settings.int("query_threads_nice")).unwrap_or(0);
-    Some(Box::new(millpond_datafusion::DataFusion::new(niceness, threads)))
+    Some(Box::new(millpond_datafusion::DataFusion::new(niceness(settings), threads)))
 }
 
 /// There is none.
 #[cfg(not(feature = "datafusion"))]
 fn accelerator(_: &Settings, _: usize) -> Option<Box<dyn Accelerator>> {
     None
+}
+
+/// By how many steps the priority of threads is lower that read whole tables.
+fn niceness(settings: &Settings) -> i32 {
+    i32::try_from(settings.int("query_threads_nice")).unwrap_or(0)
 }
 
 /// The memory that the process may have, in pages; 0 if it can't be found out.

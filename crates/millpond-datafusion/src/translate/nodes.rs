@@ -49,7 +49,10 @@ impl Translator<'_> {
                     Expr::Compare(Compare::Eq, Box::new((outer.clone(), inner.clone())))
                 };
                 let on = join.keys.iter().map(equal).chain(join.on.iter().cloned()).collect();
-                self.join(join.kind, &join.outer, &join.inner, on)
+                match join.gives_inner {
+                    true => self.join(join.kind, &join.inner, &join.outer, on),
+                    false => self.join(join.kind, &join.outer, &join.inner, on),
+                }
             }
             Node::Aggregate(aggregate) => self.inner_aggregate(aggregate),
             _ => Err(Failure::Declined),

@@ -43,6 +43,8 @@ use crate::memory::{Resources, ValueRoom};
 use crate::plan::external::Accelerator;
 use crate::plan::{Output, Plan, Planned};
 use crate::run::Pool;
+pub use crate::run::planned_workers;
+use crate::scan_threads::ScanThreads;
 use crate::sink::RowSink;
 use crate::{Datum, Value};
 
@@ -82,6 +84,8 @@ pub struct Exec<'c> {
     pub cancel: &'c Cancellation,
     /// A second executor for large inputs.
     pub accelerator: Option<&'c dyn Accelerator>,
+    /// What large tables are scanned with beside the session's own thread.
+    pub threads: &'c Arc<ScanThreads>,
     /// What system relations ask about the session.
     pub info: &'c dyn Fn() -> crate::query::SessionInfo,
 }

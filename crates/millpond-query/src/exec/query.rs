@@ -48,6 +48,7 @@ impl Exec<'_> {
             resources: self.resources,
             host: Some(&host),
             accelerator: self.accelerator.map(|engine| Accelerated { engine, cancel: self.cancel }),
+            threads: Some(self.threads),
             may_wait: self.may_wait(),
             left: Cell::new(MAX_ROWS_UNWAITING),
             param_count: params.len(),

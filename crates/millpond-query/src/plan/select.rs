@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millpond_engine::catalog::TableDef;
 use millpond_syntax::tree::{
     self, Distinct, Indirection, LimitCount, LockingClause, Node, RangeVar, SelectBody, SelectStmt,
     SimpleSelect,
@@ -26,6 +27,9 @@ use crate::sink::ColumnDesc;
 
 /// Adding up a whole table of at least this many rows may be left to a second executor.
 pub(super) const LARGE_TABLE_ROWS: i64 = 2_000;
+/// From how many blocks on several threads may scan a table: what `min_parallel_table_scan_size` is
+/// by default.
+const SCANNED_TOGETHER_BLOCKS: u32 = 1024;
 
 impl Planner<'_> {
     /// Plans a query of at most one table without groups; 0A000 for any other.
@@ -77,17 +81,34 @@ impl Planner<'_> {
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
         }
-        if self.accelerated
-            && query.locking_clause.is_empty()
+        if query.locking_clause.is_empty()
             && matches!(access, Access::Heap)
-            && results.aggregates.is_some()
-            && self.indexes.live_rows(&table) >= LARGE_TABLE_ROWS
+            && (self.is_accelerated(&table, &results)
+                || self.is_scanned_together(&table, filter.as_ref(), &results)?)
         {
             return Err(beyond("a scan of a large table"));
         }
         let first_only = extreme.is_some() && is_ordered;
         let table = Some(table);
         Ok(SelectPlan { table, access, filter, condition, first_only, results, lock: None })
+    }
+
+    fn is_accelerated(&self, table: &TableDef, results: &Results) -> bool {
+        self.accelerated
+            && results.aggregates.is_some()
+            && self.indexes.live_rows(table) >= LARGE_TABLE_ROWS
+    }
+
+    /// Whether a plan of nodes may have threads that help to scan the table.
+    fn is_scanned_together(
+        &self,
+        table: &TableDef,
+        filter: Option<&Expr>,
+        results: &Results,
+    ) -> Result<bool> {
+        Ok(filter.is_some()
+            && results.limit.is_none()
+            && self.indexes.session.block_count(table)? >= SCANNED_TOGETHER_BLOCKS)
     }
 
     /// The select list and LIMIT over the tables of FROM, and the keys of ORDER BY.

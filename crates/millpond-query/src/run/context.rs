@@ -29,6 +29,7 @@ use crate::expr::{Env, Expr, Facts, Row};
 use crate::memory::Resources;
 use crate::plan::external::Accelerator;
 use crate::plan::query::node::QueryPlan;
+use crate::scan_threads::ScanThreads;
 use crate::system_relations::Host;
 use crate::types::FormatOptions;
 use crate::{Datum, Value};
@@ -58,6 +59,8 @@ pub(crate) struct Work<'w> {
     /// What system relations are computed from; `None` in tests of plans without tables.
     pub(crate) host: Option<&'w dyn Host>,
     pub(crate) accelerator: Option<Accelerated<'w>>,
+    /// `None` in tests of plans without tables.
+    pub(crate) threads: Option<&'w Arc<ScanThreads>>,
     pub(crate) may_wait: bool,
     /// How many more rows may be looked at where the statement must not wait.
     pub(crate) left: Cell<usize>,

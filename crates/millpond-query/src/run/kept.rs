@@ -20,12 +20,32 @@ const NULLS: u8 = 0;
 const STORED: u8 = 1;
 const VALUES: u8 = 2;
 
+/// What a plan says about the rows that are kept.
+#[derive(Clone, Copy)]
+pub(super) struct Keeping<'p> {
+    /// Of each slot what it holds.
+    pub(super) kinds: &'p [SlotKind],
+    /// Of each slot the columns that are needed: see [`QueryPlan::kept`].
+    pub(super) kept: &'p [Option<Box<[usize]>>],
+}
+
 /// Appends what is in some slots: of rows of tables the columns that the plan needs.
 pub(super) fn save(cx: &Context<'_>, slots: &[Slot], out: &mut Vec<u8>) -> Result<()> {
+    let QueryPlan { slots: kinds, kept, .. } = cx.plan.plan;
+    save_rows(&cx.rows, Keeping { kinds, kept }, slots, out)
+}
+
+/// The same without a context.
+pub(super) fn save_rows(
+    rows: &[SlotRow],
+    keeping: Keeping<'_>,
+    slots: &[Slot],
+    out: &mut Vec<u8>,
+) -> Result<()> {
     for slot in slots {
-        match cx.rows.get(slot.index()) {
+        match rows.get(slot.index()) {
             Some(SlotRow::Null) => out.push(NULLS),
-            Some(SlotRow::Stored(row)) => save_stored(row, *slot, cx.plan.plan, out)?,
+            Some(SlotRow::Stored(row)) => save_stored(row, *slot, keeping, out)?,
             Some(SlotRow::Values(values)) => {
                 out.push(VALUES);
                 let start = begin_sized(out);
@@ -39,13 +59,18 @@ pub(super) fn save(cx: &Context<'_>, slots: &[Slot], out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-fn save_stored(row: &RowBuf, slot: Slot, plan: &QueryPlan, out: &mut Vec<u8>) -> Result<()> {
+fn save_stored(
+    row: &RowBuf,
+    slot: Slot,
+    Keeping { kinds, kept }: Keeping<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let tid = row.tid().ok_or_else(|| SqlError::internal("a row without a place"))?;
     out.push(STORED);
     out.extend_from_slice(&tid.to_u64().to_le_bytes());
     let start = begin_sized(out);
-    if let Some(Some(columns)) = plan.kept.get(slot.index())
-        && let Some(SlotKind::Stored(table)) = plan.slots.get(slot.index())
+    if let Some(Some(columns)) = kept.get(slot.index())
+        && let Some(SlotKind::Stored(table)) = kinds.get(slot.index())
     {
         if table.layout.narrow(row.bytes(), row.offsets(), columns, out).is_some() {
             return end_sized(start, out);

@@ -12,6 +12,7 @@ mod datum_key;
 mod distinct;
 mod folded;
 mod functions;
+mod gather;
 mod hash_join;
 mod kept;
 mod key_table;
@@ -39,6 +40,7 @@ mod window;
 
 pub(crate) use aggregate::{Accumulator, average_of};
 pub(crate) use context::{Accelerated, Context, Work};
+pub use gather::planned_workers;
 pub(crate) use pool::Pool;
 pub(crate) use query::{Consumer, consume, run};
 pub(crate) use slots::{SlotRow, Slots};

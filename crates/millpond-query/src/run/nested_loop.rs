@@ -7,6 +7,7 @@ use std::mem;
 
 use super::ahead::Ahead;
 use super::folded::Folded;
+use super::gather::Begun;
 use super::state::State;
 use super::{Context, SlotRow, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -29,6 +30,9 @@ pub(super) struct NestedLoopState {
     ahead: Together,
     /// What else must hold.
     on: Folded,
+    begun: bool,
+    /// The outer side gives the joined rows.
+    is_gathered: bool,
 }
 
 /// Whether inner rows are looked up together.
@@ -63,18 +67,26 @@ impl NestedLoopState {
             singly: 0,
             ahead: Together::Unknown,
             on: Folded::default(),
+            begun: false,
+            is_gathered: false,
         })
     }
 
     pub(super) fn rescan(&mut self) {
         self.outer.rescan();
-        (self.has_outer, self.singly) = (false, 0);
+        (self.has_outer, self.singly, self.begun) = (false, 0, false);
         if let Together::Ahead(ahead) = &mut self.ahead {
             ahead.reset();
         }
     }
 
     pub(super) fn next(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<bool> {
+        if !self.begun {
+            self.start(join, cx)?;
+        }
+        if self.is_gathered {
+            return self.outer.next(&join.outer, cx);
+        }
         loop {
             if !self.has_outer {
                 if self.singly >= SINGLY
@@ -112,6 +124,51 @@ impl NestedLoopState {
                 }
             }
         }
+    }
+
+    fn start(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<()> {
+        self.begun = true;
+        self.renew_outer(join, cx)?;
+        if join.gathers
+            && let Some(begun) = self.begin(join, cx)?
+        {
+            self.outer = State::Fragment(begun.start(cx)?);
+            self.is_gathered = true;
+        }
+        Ok(())
+    }
+
+    /// Threads run the outer side for one run of the join.
+    fn renew_outer(&mut self, join: &NestedLoop, cx: &Context<'_>) -> Result<()> {
+        if self.outer.is_fragment() {
+            self.outer = State::new(&join.outer, cx)?;
+            self.is_gathered = false;
+        }
+        Ok(())
+    }
+
+    /// The join as a part of a fragment: of its own, or of a node above it. `None` if there is none,
+    /// or if it ends below the join.
+    pub(super) fn begin<'p>(
+        &mut self,
+        join: &'p NestedLoop,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Begun<'p>>> {
+        self.begun = true;
+        self.renew_outer(join, cx)?;
+        let Node::Scan(inner) = &join.inner else { return Ok(None) };
+        let Some(mut begun) = self.outer.begin_fragment(&join.outer, cx)? else { return Ok(None) };
+        let session = cx.work().session()?;
+        if session.may_see_keys_twice() {
+            // Only the session looks for all rows of a key.
+            self.outer = State::Fragment(begun.start(cx)?);
+            return Ok(None);
+        }
+        if let Some(index) = inner.access.index() {
+            session.check_index(index)?;
+        }
+        begun.index(join, inner, cx)?;
+        Ok(Some(begun))
     }
 
     /// The next row, with inner rows that are looked up together. `None`: one by one.

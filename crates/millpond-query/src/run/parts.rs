@@ -44,6 +44,7 @@ fn add_output(node: &Node, out: &mut Vec<Slot>) {
                 add_output(&join.inner, out);
             }
         }
+        Node::HashJoin(join) if join.gives_inner => add_output(&join.inner, out),
         Node::HashJoin(join) => {
             add_output(&join.outer, out);
             if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {

@@ -8,6 +8,7 @@ use millpond_engine::session::HeapScan;
 use millpond_engine::table::RowBuf;
 
 use super::folded::Folded;
+use super::gather::{Begun, Fragment};
 use super::pool::{Pool, PooledScan};
 use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
@@ -24,6 +25,8 @@ pub(super) struct ScanState {
     /// The scan of the index: its number in the pool.
     index_scan: Option<usize>,
     heap: Option<Box<HeapState>>,
+    /// Threads read the pages.
+    fragment: Option<Box<Fragment>>,
     /// The filter of rows that an index gives.
     filter: Folded,
     /// A key as a range: see [`ScanState::start_key`].
@@ -38,6 +41,7 @@ enum Source {
     Start,
     Ranges,
     Heap,
+    Fragment,
     End,
 }
 
@@ -53,6 +57,7 @@ struct HeapState {
 impl ScanState {
     pub(super) fn rescan(&mut self) {
         self.source = Source::Start;
+        self.fragment = None;
     }
 
     /// The next row that meets the filter. What is rare is in functions of its own: most calls take
@@ -62,6 +67,7 @@ impl ScanState {
             let is_found = match self.source {
                 Source::Ranges => self.next_of_range(scan, cx)? || self.next_range(scan, cx)?,
                 Source::Heap => return self.next_of_heap(scan, cx),
+                Source::Fragment => return self.next_of_fragment(cx),
                 Source::Start => match self.start(scan, cx)? {
                     Some(is_found) => is_found,
                     None => continue,
@@ -184,6 +190,13 @@ impl ScanState {
         if !work.may_wait && session.block_count(&scan.table)? > MAX_BLOCKS_UNWAITING {
             return Err(would_block());
         }
+        if scan.gathers
+            && let Some(begun) = Begun::of_scan(scan, work)?
+        {
+            self.fragment = Some(begun.start(cx)?);
+            self.source = Source::Fragment;
+            return Ok(());
+        }
         let filter = match &scan.filter {
             Some(filter) if is_long_scan(session, &scan.table)? => {
                 Some(filter.clone().folded(&cx.env())?)
@@ -194,6 +207,13 @@ impl ScanState {
         self.heap = Some(Box::new(HeapState { scan: heap, next: 0, filter }));
         self.source = Source::Heap;
         Ok(())
+    }
+
+    fn next_of_fragment(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        match &mut self.fragment {
+            Some(fragment) => fragment.next(cx),
+            None => Ok(false),
+        }
     }
 
     /// The next row of a page that meets the filter. A row is copied once, to its slot.

@@ -6,6 +6,7 @@
 use super::aggregate::AggregateState;
 use super::distinct::DistinctState;
 use super::functions::FunctionsState;
+use super::gather::{Begun, Fragment};
 use super::hash_join::HashJoinState;
 use super::limit::LimitState;
 use super::materialize::MaterializeState;
@@ -47,6 +48,8 @@ pub(super) enum State {
     SetOp(Box<SetOpState>),
     Functions(FunctionsState),
     Window(Box<WindowState>),
+    /// Of a node that threads run.
+    Fragment(Box<Fragment>),
 }
 
 impl State {
@@ -137,6 +140,7 @@ impl State {
                 state.next(*slot, functions, *with_ordinality, cx)
             }
             (Self::Window(state), Node::Window { input, window }) => state.next(input, window, cx),
+            (Self::Fragment(fragment), _) => fragment.next(cx),
             (Self::Input(state), Node::LockRows { input, locks, condition }) => {
                 lock_rows::next(state, input, locks, condition.as_ref(), cx)
             }
@@ -164,6 +168,38 @@ impl State {
             Self::SetOp(state) => state.rescan(),
             Self::Functions(state) => state.rescan(),
             Self::Window(state) => state.rescan(),
+            // What is above it begins another one.
+            Self::Fragment(_) => {}
+        }
+    }
+
+    /// Whether threads run the node.
+    pub(super) fn is_fragment(&self) -> bool {
+        matches!(self, Self::Fragment(_))
+    }
+
+    /// The node as the beginning of a fragment, if threads are worth it. If not, or if a fragment
+    /// ends below the node, the node goes on by itself.
+    pub(super) fn begin_fragment<'p>(
+        &mut self,
+        node: &'p Node,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Begun<'p>>> {
+        match (self, node) {
+            (Self::Scan(_), Node::Scan(scan)) => Begun::of_scan(scan, cx.work()),
+            (Self::HashJoin(state), Node::HashJoin(join)) => state.begin(join, cx),
+            (Self::NestedLoop(state), Node::NestedLoop(join)) => state.begin(join, cx),
+            (Self::Input(state), Node::Filter { input, condition }) => {
+                let Some(mut begun) = state.begin_fragment(input, cx)? else { return Ok(None) };
+                begun.filter(condition, cx)?;
+                Ok(Some(begun))
+            }
+            (Self::Input(state), Node::Project { input, slot, exprs }) => {
+                let Some(mut begun) = state.begin_fragment(input, cx)? else { return Ok(None) };
+                begun.project(*slot, exprs, cx)?;
+                Ok(Some(begun))
+            }
+            _ => Ok(None),
         }
     }
 }

@@ -171,6 +171,7 @@ impl SqlSession {
             resources: &self.resources,
             cancel: self.activity.cancel().session(),
             accelerator: database.accelerator(),
+            threads: database.scan_threads(),
             info: &info,
         })
     }

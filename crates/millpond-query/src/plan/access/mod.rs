@@ -32,7 +32,7 @@ pub struct KeyPart {
 }
 
 /// How rows are found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Access {
     /// There is no table: one row of nothing.
     Nothing,
@@ -56,7 +56,7 @@ impl Access {
 }
 
 /// A part of an index: the keys within any of some bounds, each key once and in the index's order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct IndexRange {
     pub index: Arc<IndexDef>,
     /// One, or more for an OR.
@@ -65,7 +65,7 @@ pub struct IndexRange {
 }
 
 /// Bounds of keys: equal leading columns, then a list or a range.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KeyBounds {
     pub equal: Vec<KeyPart>,
     /// Values of the next column, if it is one of a list.
@@ -76,7 +76,7 @@ pub struct KeyBounds {
 }
 
 /// Values of a key column.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum KeyList {
     /// Of IN.
     Items(Vec<KeyPart>),

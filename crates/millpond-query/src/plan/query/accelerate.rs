@@ -144,9 +144,15 @@ const SHARED_FUNCTIONS: &[&str] = &[
 
 /// Whether all parts of an expression are short work that asks nothing of the session.
 fn is_shared_expression(expr: &Expr) -> bool {
+    is_short_work(expr, &|_| false)
+}
+
+/// The same, where some subqueries have been computed before.
+pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(usize) -> bool) -> bool {
     let mut shared = true;
     expr.walk(&mut |e| {
         shared &= match e {
+            Expr::SubPlan(call) => is_computed(call.number),
             Expr::Const(_)
             | Expr::Param(_)
             | Expr::Column(_)

@@ -71,7 +71,13 @@ impl Planning<'_> {
         if method == Method::Inner {
             let inner = self.item_node(item, ready, own, &[])?;
             let kind = JoinKind::Inner;
-            return Ok(Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on: None })));
+            return Ok(Node::NestedLoop(Box::new(NestedLoop {
+                kind,
+                outer,
+                inner,
+                on: None,
+                gathers: false,
+            })));
         }
         let (local, on): (Vec<Expr>, Vec<Expr>) =
             ready.into_iter().partition(|conjunct| own.contains(conjunct));
@@ -89,7 +95,13 @@ impl Planning<'_> {
         let on = if method == Method::Inner { dependent.on.as_slice() } else { &[] };
         let inner = self.nested(|p| p.solve(&dependent.right, on, Wanted::default()))?.node;
         if method == Method::Inner {
-            return Ok(Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on: None })));
+            return Ok(Node::NestedLoop(Box::new(NestedLoop {
+                kind,
+                outer,
+                inner,
+                on: None,
+                gathers: false,
+            })));
         }
         Ok(self.join_nodes(kind, method, (outer, inner), dependent.on.clone(), &dependent.slots))
     }
@@ -106,15 +118,38 @@ impl Planning<'_> {
         let Method::Hash { swapped } = method else {
             let inner = Node::Materialize { input: Box::new(inner) };
             let on = all_of(conditions);
-            return Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on }));
+            return Node::NestedLoop(Box::new(NestedLoop {
+                kind,
+                outer,
+                inner,
+                on,
+                gathers: false,
+            }));
         };
         let (keys, on) = self.split_keys(conditions, slots);
         if !swapped {
-            return Node::HashJoin(Box::new(HashJoin { kind, outer, inner, keys, on }));
+            return Node::HashJoin(Box::new(HashJoin {
+                kind,
+                outer,
+                inner,
+                keys,
+                on,
+                gives_inner: false,
+                gathers: false,
+            }));
         }
         let kind = if kind == JoinKind::Left { JoinKind::Right } else { kind };
+        let gives_inner = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let keys = keys.into_iter().map(|(outer, inner)| (inner, outer)).collect();
-        Node::HashJoin(Box::new(HashJoin { kind, outer: inner, inner: outer, keys, on }))
+        Node::HashJoin(Box::new(HashJoin {
+            kind,
+            outer: inner,
+            inner: outer,
+            keys,
+            on,
+            gives_inner,
+            gathers: false,
+        }))
     }
 
     /// The equalities of the two sides of a join, and all other conditions.
@@ -153,6 +188,7 @@ impl Planning<'_> {
                 alias: (*alias).to_owned(),
                 access: path.choice.access,
                 filter: path.choice.filter,
+                gathers: false,
             }));
         }
         let more: Vec<Expr> = ready.into_iter().filter(|e| !own.contains(e)).collect();
@@ -238,7 +274,15 @@ impl Planning<'_> {
         let (keys, on) = self.split_keys(join.on.clone(), &join.right.slots());
         let (rows, cost) = (outer.rows + inner.rows, outer.cost + inner.cost);
         let (outer, inner, kind) = (outer.node, inner.node, JoinKind::Full);
-        let node = Node::HashJoin(Box::new(HashJoin { kind, outer, inner, keys, on }));
+        let node = Node::HashJoin(Box::new(HashJoin {
+            kind,
+            outer,
+            inner,
+            keys,
+            on,
+            gives_inner: false,
+            gathers: false,
+        }));
         let node = filtered(node, own);
         Ok(Path { node, targets: Vec::new(), rows, cost, ordered: false, one_row: false })
     }

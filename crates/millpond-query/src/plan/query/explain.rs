@@ -1,5 +1,6 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
+use super::gather::gathered_scan;
 use super::node::{
     Acceleration, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan,
     Strategy, SubPlan,
@@ -16,10 +17,15 @@ use crate::plan::{Selected, SortKey};
 use millpond_engine::catalog::TableDef;
 use millpond_engine::table::Direction;
 
-/// The lines of a plan.
-pub(in crate::plan) fn lines(plan: &QueryPlan, lines: &mut Vec<String>) {
+/// The lines of a plan. `workers` says how many threads help to scan a table.
+pub(in crate::plan) fn lines(
+    plan: &QueryPlan,
+    workers: &dyn Fn(&TableDef) -> usize,
+    lines: &mut Vec<String>,
+) {
     let exprs = plan.output.exprs.iter().collect();
-    let mut explain = Explain { plan, names: Names::of(plan), exprs, lines };
+    let names = Names::of(plan);
+    let mut explain = Explain { plan, names, exprs, workers, shared: Vec::new(), lines };
     explain.root(None);
 }
 
@@ -34,7 +40,8 @@ pub(in crate::plan) fn modification(
     lines: &mut Vec<String>,
 ) {
     let plan = &selected.plan;
-    let mut explain = Explain { plan, names: Names::of(plan), exprs: values, lines };
+    let (names, workers) = (Names::of(plan), &|_: &TableDef| 0);
+    let mut explain = Explain { plan, names, exprs: values, workers, shared: Vec::new(), lines };
     let (top, on) = (Place { indent: None }, called(table, &selected.alias));
     explain.head(top, format!("{what} on {on}"));
     explain.once(top);
@@ -50,6 +57,9 @@ struct Explain<'p> {
     names: Names,
     /// What is computed of each row.
     exprs: Vec<&'p Expr>,
+    workers: &'p dyn Fn(&TableDef) -> usize,
+    /// The slots of the tables that several threads scan.
+    shared: Vec<Slot>,
     lines: &'p mut Vec<String>,
 }
 
@@ -134,6 +144,29 @@ impl Explain<'_> {
 
     /// A node with conditions that its rows must meet.
     fn node<'n>(&mut self, node: &'n Node, place: Place, filters: Vec<&'n Expr>, is_root: bool) {
+        let Some(scan) = gathered_scan(node) else {
+            return self.own_node(node, place, filters, is_root);
+        };
+        let workers = (self.workers)(&scan.table);
+        if workers == 0 {
+            return self.own_node(node, place, filters, is_root);
+        }
+        self.shared.push(scan.slot);
+        self.head(place, "Gather".into());
+        self.note(place, format!("Workers Planned: {workers}"));
+        if is_root {
+            self.once(place);
+        }
+        self.own_node(node, place.below(), filters, false);
+    }
+
+    fn own_node<'n>(
+        &mut self,
+        node: &'n Node,
+        place: Place,
+        filters: Vec<&'n Expr>,
+        is_root: bool,
+    ) {
         match node {
             Node::Filter { input, condition } => {
                 let mut filters = filters;
@@ -181,6 +214,9 @@ impl Explain<'_> {
                 format!("WorkTable Scan on {}", self.names.relation(*slot))
             }
             Node::NestedLoop(join) => format!("Nested Loop{}", kind(join.kind, true)),
+            Node::HashJoin(join) if join.gives_inner => {
+                format!("Hash Right{}", kind(join.kind, false))
+            }
             Node::HashJoin(join) => format!("Hash{}", kind(join.kind, false)),
             Node::Materialize { .. } => "Materialize".into(),
             Node::Sort { .. } => "Sort".into(),
@@ -354,7 +390,8 @@ impl Explain<'_> {
     /// The plan of a subquery.
     fn below(&mut self, plan: &QueryPlan, names: Names, at: usize) {
         let exprs = plan.output.exprs.iter().collect();
-        let mut inner = Explain { plan, names, exprs, lines: &mut *self.lines };
+        let (workers, lines) = (self.workers, &mut *self.lines);
+        let mut inner = Explain { plan, names, exprs, workers, shared: Vec::new(), lines };
         inner.root(Some(at + 2));
     }
 
@@ -363,6 +400,9 @@ impl Explain<'_> {
         let on = called(table, alias);
         match access {
             Access::Nothing => self.head(place, "Result".into()),
+            Access::Heap if self.shared.contains(slot) => {
+                self.head(place, format!("Parallel Seq Scan on {on}"));
+            }
             Access::Heap => self.head(place, format!("Seq Scan on {on}")),
             Access::Point { index, key } => {
                 self.head(place, format!("Index Scan using {} on {on}", index.name));

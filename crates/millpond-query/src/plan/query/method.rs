@@ -99,8 +99,7 @@ impl Planning<'_> {
         if lateral || on.is_empty() && way.one_row {
             return inner;
         }
-        let may_swap = matches!(kind, JoinKind::Inner | JoinKind::Left);
-        let swapped = may_swap && outer < alone.rows;
+        let swapped = outer < alone.rows;
         let (built, probed) = if swapped { (outer, alone.rows) } else { (alone.rows, outer) };
         let hash = alone.cost + built * KEEP + probed * PROBE;
         let hash = (hash, Method::Hash { swapped }, rows);

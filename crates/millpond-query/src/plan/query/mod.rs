@@ -19,6 +19,7 @@ mod estimate;
 pub(super) mod explain;
 mod finish;
 mod from;
+pub(crate) mod gather;
 mod implied;
 mod kept_columns;
 mod method;
@@ -117,6 +118,7 @@ impl Planner<'_> {
         if self.accelerated {
             accelerate::mark(&mut plan, planning.is_much());
         }
+        gather::mark(&mut plan);
         Ok(plan)
     }
 }

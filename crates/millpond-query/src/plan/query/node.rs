@@ -255,6 +255,8 @@ pub struct Scan {
     /// Keys may use columns of slots that outer nodes have filled.
     pub access: Access,
     pub filter: Option<Expr>,
+    /// Several cores may run it: see `gather`.
+    pub(crate) gathers: bool,
 }
 
 /// Some rows of a table: see `TableSample` of the query tree.
@@ -284,6 +286,8 @@ pub struct NestedLoop {
     pub inner: Node,
     /// What else must hold for rows to match.
     pub on: Option<Expr>,
+    /// Several cores may run it together with what is below it on the outer side: see `gather`.
+    pub(crate) gathers: bool,
 }
 
 /// The rows of the inner side are hashed by their keys. All kinds of joins.
@@ -296,6 +300,11 @@ pub struct HashJoin {
     pub keys: Vec<(Expr, Expr)>,
     /// What else must hold for rows to match.
     pub on: Option<Expr>,
+    /// Of a semi-join or an anti-join: inner rows are given, when all outer rows have been looked
+    /// at, and not outer ones.
+    pub gives_inner: bool,
+    /// Several cores may run it together with what is below it on the outer side: see `gather`.
+    pub(crate) gathers: bool,
 }
 
 /// LIMIT and OFFSET.

@@ -83,7 +83,9 @@ impl Planning<'_> {
             let (slot, functions) = (*slot, self.functions(functions)?);
             let inner = Node::Functions { slot, functions, with_ordinality: false };
             let (kind, on) = (JoinKind::Inner, None);
-            path.wrap(|outer| Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on })));
+            path.wrap(|outer| {
+                Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on, gathers: false }))
+            });
             (path.one_row, path.rows) = (false, path.rows * UNKNOWN_ROWS);
         }
         Ok(())

@@ -6,16 +6,21 @@
 //! bound of all queries leaves.
 
 mod batches;
+mod probed_by_threads;
 mod table;
 
+use std::mem;
+use std::sync::Arc;
+
 use self::batches::Batches;
-use self::table::{JoinTable, NONE};
+pub(super) use self::table::{JoinTable, NONE};
 use super::folded::Folded;
+use super::gather::workers_for;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept, parts};
 use crate::analyze::tree::{JoinKind, Slot};
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Env, Expr};
 use crate::memory::{Cursor, Held, PartRows, RowStore};
 use crate::plan::query::node::HashJoin;
 
@@ -36,6 +41,8 @@ pub(super) struct HashJoinState {
     held: Held,
     /// `None`: all inner rows are in the table.
     batches: Option<Box<Batches>>,
+    /// The table that threads have, and probe.
+    shared: Option<Arc<JoinTable>>,
     /// The outer rows of the current batch, if it is not the first.
     outer_rows: PartRows,
     /// Inner rows with a NULL in their key, if the join keeps them.
@@ -53,9 +60,14 @@ enum Phase {
     /// The inner side has not been read.
     Start,
     NextOuter,
+    /// The outer side gives the joined rows.
+    Gathered,
+    /// Threads read the outer side, and note which inner rows have a match.
+    Marking,
     /// There is an outer row: the inner row that is looked at next, and whether one has matched.
     Matching(u32, bool),
-    /// The inner rows of the batch without a match, behind one or from the first on.
+    /// The inner rows of the batch without a match, behind one or from the first on. Those with a
+    /// match, if it is a semi-join.
     Unmatched(u32),
     NextBatch,
     WithoutKey,
@@ -72,7 +84,8 @@ impl HashJoinState {
                 .keys
                 .iter()
                 .all(|(_, inner)| parts::is_expr_fixed(inner, plan, &changes, Some(&inner_slots)));
-        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti) && join.on.is_none() {
+        let only_drops = matches!(join.kind, JoinKind::Semi | JoinKind::Anti);
+        if only_drops && !join.gives_inner && join.on.is_none() {
             // That there is a row with the key is all that is asked.
             inner_slots.clear();
         }
@@ -86,6 +99,7 @@ impl HashJoinState {
             bound: 0,
             held: Held::new(&resources.memory, "Hash Join"),
             batches: None,
+            shared: None,
             outer_rows: PartRows::default(),
             without_key: RowStore::new(resources, "Hash Join"),
             cursor: Cursor::default(),
@@ -99,7 +113,7 @@ impl HashJoinState {
     pub(super) fn rescan(&mut self) {
         self.outer.rescan();
         let is_built = !matches!(self.phase, Phase::Start);
-        if self.is_fixed && is_built && self.batches.is_none() {
+        if self.is_fixed && is_built && self.batches.is_none() && self.shared.is_none() {
             self.table.forget_matches();
             self.cursor.reset();
             self.phase = Phase::NextOuter;
@@ -121,9 +135,18 @@ impl HashJoinState {
             cx.work().tick()?;
             match self.phase {
                 Phase::Start => {
-                    self.build(join, cx)?;
+                    let workers = match join.gathers {
+                        true => workers_for(&join.outer, cx.work())?,
+                        false => 0,
+                    };
+                    self.build(join, workers, cx)?;
                     self.phase = Phase::NextOuter;
+                    if workers > 0 {
+                        self.gather(join, cx)?;
+                    }
                 }
+                Phase::Gathered => return self.outer.next(&join.outer, cx),
+                Phase::Marking => self.mark(join, cx)?,
                 Phase::NextOuter => self.phase = self.next_outer(join, cx)?,
                 Phase::Matching(entry, has_match) => {
                     if self.match_outer(join, cx, entry, has_match)? {
@@ -131,7 +154,7 @@ impl HashJoinState {
                     }
                 }
                 Phase::Unmatched(behind) => {
-                    if self.next_unmatched(behind, cx)? {
+                    if self.next_unmatched(join, behind, cx)? {
                         return Ok(true);
                     }
                 }
@@ -144,14 +167,21 @@ impl HashJoinState {
 
     /// Reads the inner side. A row with a NULL in its key matches nothing: it is kept only if the
     /// join keeps inner rows.
-    fn build(&mut self, join: &HashJoin, cx: &mut Context<'_>) -> Result<()> {
+    ///
+    /// The table has the memory of each thread that it is for, as PostgreSQL gives it.
+    fn build(&mut self, join: &HashJoin, workers: usize, cx: &mut Context<'_>) -> Result<()> {
+        if self.outer.is_fragment() {
+            self.outer = State::new(&join.outer, cx)?;
+        }
+        self.shared = None;
         self.without_key.clear()?;
         self.cursor.reset();
-        self.bound = cx.work().resources.memory.hash_work().max(LEAST_BYTES);
+        let bound = cx.work().resources.memory.hash_work().max(LEAST_BYTES);
+        self.bound = bound.saturating_mul(workers + 1);
         while self.inner.next(&join.inner, cx)? {
             cx.work().tick()?;
             let has_key = self.set_key(join.keys.iter().map(|(_, inner)| inner), cx)?;
-            if !has_key && !keeps_inner(join) {
+            if !has_key && !keeps_without_key(join) {
                 continue;
             }
             self.row.clear();
@@ -162,7 +192,7 @@ impl HashJoinState {
                 self.without_key.push(&self.row)?;
             }
         }
-        self.table.link(cx.work())
+        self.table.link(cx.work(), gives_inner(join))
     }
 
     /// Sets the key of the current row. False if there is a NULL in it.
@@ -171,20 +201,7 @@ impl HashJoinState {
         exprs: impl Iterator<Item = &'e Expr>,
         cx: &Context<'_>,
     ) -> Result<bool> {
-        self.key.clear();
-        let env = cx.env();
-        for expr in exprs {
-            if let Some(int) = expr.int(&env) {
-                datum_key::push_int(int.value, &mut self.key);
-                continue;
-            }
-            let value = expr.eval(&env)?;
-            if value.is_null() {
-                return Ok(false);
-            }
-            datum_key::push(&value.datum(), &mut self.key);
-        }
-        Ok(true)
+        set_key(exprs, &cx.env(), &mut self.key)
     }
 
     /// Keeps an inner row with its key: in the table, or for its batch.
@@ -213,7 +230,7 @@ impl HashJoinState {
         let new = || Box::new(Batches::new(work.resources));
         let batches = self.batches.get_or_insert_with(new);
         batches.grow();
-        let before = std::mem::take(&mut self.table);
+        let before = mem::take(&mut self.table);
         self.held.clear();
         let table = &mut self.table;
         before.each(|key, row| {
@@ -290,13 +307,22 @@ impl HashJoinState {
             nullify(&self.inner_slots, cx)?;
             return Ok(true);
         };
+        if join.gives_inner && self.table.has_match(entry) {
+            self.phase = Phase::Matching(self.table.next(entry), true);
+            return Ok(false);
+        }
         kept::load(row, &self.inner_slots, &mut cx.rows)?;
         if !self.on.holds(join.on.as_ref(), cx)? {
             self.phase = Phase::Matching(self.table.next(entry), has_match);
             return Ok(false);
         }
-        if keeps_inner(join) {
+        if gives_inner(join) {
             self.table.set_match(entry);
+        }
+        if join.gives_inner {
+            // Rows are given when all matches are known.
+            self.phase = Phase::Matching(self.table.next(entry), true);
+            return Ok(false);
         }
         self.phase = match join.kind {
             JoinKind::Semi | JoinKind::Anti => Phase::NextOuter,
@@ -305,8 +331,13 @@ impl HashJoinState {
         Ok(join.kind != JoinKind::Anti)
     }
 
-    fn next_unmatched(&mut self, behind: u32, cx: &mut Context<'_>) -> Result<bool> {
-        let number = self.table.next_unmatched(behind);
+    fn next_unmatched(
+        &mut self,
+        join: &HashJoin,
+        behind: u32,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
+        let number = self.table.next_with(behind, join.kind == JoinKind::Semi);
         let Some(row) = self.table.row(number) else {
             self.phase = Phase::NextBatch;
             return Ok(false);
@@ -347,7 +378,7 @@ impl HashJoinState {
             self.row.extend_from_slice(row);
             self.keep(cx)?;
         }
-        self.table.link(cx.work())?;
+        self.table.link(cx.work(), gives_inner(join))?;
         Ok(Phase::NextOuter)
     }
 
@@ -363,16 +394,43 @@ impl HashJoinState {
     }
 }
 
-fn keeps_inner(join: &HashJoin) -> bool {
-    matches!(join.kind, JoinKind::Right | JoinKind::Full)
+/// Whether inner rows are given when all outer rows have been looked at.
+fn gives_inner(join: &HashJoin) -> bool {
+    matches!(join.kind, JoinKind::Right | JoinKind::Full) || join.gives_inner
+}
+
+/// Whether inner rows are given that can't match.
+fn keeps_without_key(join: &HashJoin) -> bool {
+    gives_inner(join) && join.kind != JoinKind::Semi
 }
 
 fn keeps_outer(join: &HashJoin) -> bool {
-    matches!(join.kind, JoinKind::Left | JoinKind::Full | JoinKind::Anti)
+    matches!(join.kind, JoinKind::Left | JoinKind::Full | JoinKind::Anti) && !join.gives_inner
 }
 
 fn after_outer(join: &HashJoin) -> Phase {
-    if keeps_inner(join) { Phase::Unmatched(NONE) } else { Phase::NextBatch }
+    if gives_inner(join) { Phase::Unmatched(NONE) } else { Phase::NextBatch }
+}
+
+/// Sets the key of a row. False if there is a NULL in it.
+pub(super) fn set_key<'e>(
+    exprs: impl Iterator<Item = &'e Expr>,
+    env: &Env<'_>,
+    key: &mut Vec<u8>,
+) -> Result<bool> {
+    key.clear();
+    for expr in exprs {
+        if let Some(int) = expr.int(env) {
+            datum_key::push_int(int.value, key);
+            continue;
+        }
+        let value = expr.eval(env)?;
+        if value.is_null() {
+            return Ok(false);
+        }
+        datum_key::push(&value.datum(), key);
+    }
+    Ok(true)
 }
 
 /// Makes all columns of some slots NULL.

@@ -4,13 +4,14 @@
 //!
 //! ```text
 //! record: length of the record before, next record of its bucket, hash of the key,
-//!         length of the key, length of the row, has a match (4 bytes each), key, row, padding
+//!         length of the key, length of the row (4 bytes each), key, row, padding
 //! ```
 //!
 //! A record begins at a multiple of 8 bytes, and its number is that multiple. The buckets are made
 //! when all rows are there: their number is known then, and nothing is moved before.
 
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 
@@ -18,17 +19,18 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::run::Work;
 
 /// No record.
-pub(super) const NONE: u32 = 0;
+pub(in crate::run) const NONE: u32 = 0;
 /// What the numbers of records count.
 const UNIT: usize = 8;
-const HEADER: usize = 24;
+const HEADER: usize = 20;
 /// The places of the fields of a header.
 const BEFORE: usize = 0;
 const NEXT: usize = 4;
 const HASH: usize = 8;
 const KEY_LENGTH: usize = 12;
 const ROW_LENGTH: usize = 16;
-const HAS_MATCH: usize = 20;
+/// Bits of a word of `matches`.
+const BITS: usize = u64::BITS as usize;
 /// What a row takes of the buckets, at most.
 const BYTES_OF_BUCKET: usize = 2 * size_of::<Bucket>();
 /// Records between two looks whether the statement is to stop.
@@ -36,7 +38,7 @@ const RECORDS_BETWEEN_LOOKS: usize = 1 << 12;
 
 /// Rows by their keys.
 #[derive(Default)]
-pub(super) struct JoinTable {
+pub(in crate::run) struct JoinTable {
     bytes: Vec<u8>,
     count: usize,
     /// The record added last.
@@ -45,6 +47,11 @@ pub(super) struct JoinTable {
     buckets: Vec<Bucket>,
     /// The hash of all keys so far, if it is the same.
     only_hash: Option<u32>,
+    /// A bit for each record, by its number: it has a match. Empty if nobody asks. Threads set
+    /// bits, and the session reads them when the threads have ended. So they order nothing.
+    matches: Vec<AtomicU64>,
+    /// Two rows have the same key. Known when the buckets have been made.
+    has_equal_keys: bool,
     hasher: RandomState,
 }
 
@@ -81,7 +88,7 @@ impl JoinTable {
 
     /// About how many bytes it takes.
     pub(super) fn used(&self) -> usize {
-        self.bytes.len() + self.count * BYTES_OF_BUCKET
+        self.bytes.len() + self.bytes.len() / (UNIT * 8) + self.count * BYTES_OF_BUCKET
     }
 
     /// Adds a row. Says how many bytes it takes.
@@ -96,7 +103,7 @@ impl JoinTable {
         let hash = self.hasher.hash_one(key) as u32;
         let lengths = [key, row].map(|part| u32::try_from(part.len()).map_err(too_many));
         let [key_length, row_length] = lengths;
-        let header = [number - self.last, NONE, hash, key_length?, row_length?, 0];
+        let header = [number - self.last, NONE, hash, key_length?, row_length?];
         header.iter().for_each(|field| self.bytes.extend_from_slice(&field.to_le_bytes()));
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(row);
@@ -110,7 +117,12 @@ impl JoinTable {
 
     /// Makes the buckets, when all rows have been added. Rows of a key come in the order in which
     /// they were added: so they are linked from the last one on.
-    pub(super) fn link(&mut self, work: &Work<'_>) -> Result<()> {
+    /// `with_matches`: it will be noted which rows have a match.
+    pub(super) fn link(&mut self, work: &Work<'_>, with_matches: bool) -> Result<()> {
+        if with_matches {
+            let words = (self.bytes.len() / UNIT).div_ceil(BITS);
+            self.matches = std::iter::repeat_with(AtomicU64::default).take(words).collect();
+        }
         self.buckets = vec![Bucket::default(); self.count.next_power_of_two()];
         let mut number = self.last;
         for done in 1..=self.count {
@@ -120,17 +132,26 @@ impl JoinTable {
             let hash = self.field(number, HASH);
             let bucket = hash as usize & (self.buckets.len() - 1);
             if let Some(bucket) = self.buckets.get_mut(bucket) {
+                let may_be_there = bucket.tags & tag(hash) != 0;
                 bucket.tags |= tag(hash);
                 let next = std::mem::replace(&mut bucket.first, number);
                 self.set_field(number, NEXT, next);
+                if may_be_there && !self.has_equal_keys {
+                    self.has_equal_keys = self.next(number) != NONE;
+                }
             }
             number -= self.field(number, BEFORE);
         }
         Ok(())
     }
 
+    /// Whether two rows have the same key.
+    pub(in crate::run) fn has_equal_keys(&self) -> bool {
+        self.has_equal_keys
+    }
+
     /// The first row with a key, or [`NONE`].
-    pub(super) fn first(&self, key: &[u8]) -> u32 {
+    pub(in crate::run) fn first(&self, key: &[u8]) -> u32 {
         let hash = self.hasher.hash_one(key) as u32;
         let bucket = hash as usize & self.buckets.len().wrapping_sub(1);
         match self.buckets.get(bucket) {
@@ -140,7 +161,7 @@ impl JoinTable {
     }
 
     /// The next row with the key of a row, or [`NONE`].
-    pub(super) fn next(&self, number: u32) -> u32 {
+    pub(in crate::run) fn next(&self, number: u32) -> u32 {
         let next = self.field(number, NEXT);
         match self.record(number) {
             Some(record) if next != NONE => self.find(next, self.field(number, HASH), record.key),
@@ -162,19 +183,31 @@ impl JoinTable {
     }
 
     /// A row by its number.
-    pub(super) fn row(&self, number: u32) -> Option<&[u8]> {
+    pub(in crate::run) fn row(&self, number: u32) -> Option<&[u8]> {
         Some(self.record(number)?.row)
     }
 
     /// Notes that a row has a match.
-    pub(super) fn set_match(&mut self, number: u32) {
-        self.set_field(number, HAS_MATCH, 1);
+    pub(in crate::run) fn set_match(&self, number: u32) {
+        let bit = 1 << (number as usize % BITS);
+        if let Some(word) = self.matches.get(number as usize / BITS)
+            && word.load(Ordering::Relaxed) & bit == 0
+        {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
     }
 
-    /// The first row without a match, behind a row or from the first one on; or [`NONE`].
-    pub(super) fn next_unmatched(&self, behind: u32) -> u32 {
+    /// Whether a row has a match, as far as is known.
+    pub(in crate::run) fn has_match(&self, number: u32) -> bool {
+        let word = self.matches.get(number as usize / BITS);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (number as usize % BITS) & 1 != 0)
+    }
+
+    /// The first row with a match, or without one, behind a row or from the first one on; or
+    /// [`NONE`].
+    pub(super) fn next_with(&self, behind: u32, has_match: bool) -> u32 {
         let mut number = self.after(behind);
-        while number != NONE && self.field(number, HAS_MATCH) != 0 {
+        while number != NONE && self.has_match(number) != has_match {
             number = self.after(number);
         }
         number
@@ -182,11 +215,7 @@ impl JoinTable {
 
     /// As if no row had a match.
     pub(super) fn forget_matches(&mut self) {
-        let mut number = self.after(NONE);
-        while number != NONE {
-            self.set_field(number, HAS_MATCH, 0);
-            number = self.after(number);
-        }
+        self.matches.iter_mut().for_each(|word| *word.get_mut() = 0);
     }
 
     /// Calls a function for each key and row, in the order in which they were added.

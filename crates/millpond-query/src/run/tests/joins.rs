@@ -12,6 +12,7 @@ fn nested_loop(kind: JoinKind) -> QueryPlan {
         outer: column_of(0, LEFT),
         inner: column_of(1, RIGHT),
         on: Some(equal(col(0, 0), col(1, 0))),
+        gathers: false,
     };
     let output = match kind {
         JoinKind::Semi | JoinKind::Anti => vec![col(0, 0)],
@@ -38,6 +39,8 @@ fn hash_join(kind: JoinKind, on: Option<Expr>) -> QueryPlan {
         inner: column_of(1, RIGHT),
         keys: vec![(col(0, 0), col(1, 0))],
         on,
+        gives_inner: false,
+        gathers: false,
     };
     let output = match kind {
         JoinKind::Semi | JoinKind::Anti => vec![col(0, 0)],
@@ -82,6 +85,27 @@ fn rows_of_a_hash_join_that_fail_the_rest_of_the_condition_have_no_match() {
     gives(&join(JoinKind::Anti), &["1", "NULL", "4"]);
 }
 
+/// A semi-join or an anti-join that gives its inner rows.
+fn of_inner_rows(kind: JoinKind, on: Option<Expr>) -> QueryPlan {
+    let mut swapped = hash_join(kind, on);
+    let Node::HashJoin(join) = &mut swapped.root else { panic!() };
+    std::mem::swap(&mut join.outer, &mut join.inner);
+    join.keys = vec![(col(1, 0), col(0, 0))];
+    join.gives_inner = true;
+    swapped
+}
+
+#[test]
+fn inner_rows_are_given_once_all_outer_rows_are_known() {
+    let join = |kind| of_inner_rows(kind, None);
+    gives(&join(JoinKind::Semi), &["1", "2", "2"]);
+    // Those without a key come last.
+    gives(&join(JoinKind::Anti), &["4", "NULL"]);
+    let join = |kind| of_inner_rows(kind, Some(compare(Compare::Gt, col(0, 0), int(1))));
+    gives(&join(JoinKind::Semi), &["2", "2"]);
+    gives(&join(JoinKind::Anti), &["1", "4", "NULL"]);
+}
+
 #[test]
 fn hash_join_with_an_empty_side() {
     for (kind, expected) in [
@@ -95,6 +119,12 @@ fn hash_join_with_an_empty_side() {
         let mut plan = hash_join(kind, None);
         let Node::HashJoin(join) = &mut plan.root else { panic!() };
         (join.outer, join.inner) = (column_of(0, &[Some(1)]), column_of(1, &[]));
+        gives(&plan, &expected);
+    }
+    for (kind, expected) in [(JoinKind::Semi, vec![]), (JoinKind::Anti, vec!["1"])] {
+        let mut plan = of_inner_rows(kind, None);
+        let Node::HashJoin(join) = &mut plan.root else { panic!() };
+        (join.outer, join.inner) = (column_of(1, &[]), column_of(0, &[Some(1)]));
         gives(&plan, &expected);
     }
 }
@@ -111,6 +141,8 @@ fn large_hash_join_finds_all_rows_in_its_batches() {
         inner: rows(1),
         keys: vec![(col(0, 0), col(1, 0))],
         on: None,
+        gives_inner: false,
+        gathers: false,
     };
     let plan = plan(Node::HashJoin(Box::new(join)), vec![col(0, 0), col(1, 0)]);
     // Batches come one after the other.
@@ -127,7 +159,7 @@ fn materialized_side_is_read_again_unless_it_depends_on_the_outer_row() {
     let join = |inner| {
         let inner = Node::Materialize { input: Box::new(inner) };
         let outer = column_of(0, &[Some(1), Some(2)]);
-        let join = NestedLoop { kind: JoinKind::Inner, outer, inner, on: None };
+        let join = NestedLoop { kind: JoinKind::Inner, outer, inner, on: None, gathers: false };
         plan(Node::NestedLoop(Box::new(join)), vec![col(0, 0), col(1, 0)])
     };
     gives(&join(column_of(1, &[Some(7), Some(8)])), &["1 7", "1 8", "2 7", "2 8"]);
@@ -144,7 +176,13 @@ fn inner_side_of_a_left_join_sees_each_outer_row() {
         slot: Slot(1),
         exprs: vec![add(col(0, 0), int(10))],
     };
-    let join = NestedLoop { kind: JoinKind::Left, outer: column_of(0, LEFT), inner, on: None };
+    let join = NestedLoop {
+        kind: JoinKind::Left,
+        outer: column_of(0, LEFT),
+        inner,
+        on: None,
+        gathers: false,
+    };
     let plan = plan(Node::NestedLoop(Box::new(join)), vec![col(0, 0), col(1, 0)]);
     gives(&plan, &["1 NULL", "2 12", "NULL NULL", "2 12", "4 14"]);
 }

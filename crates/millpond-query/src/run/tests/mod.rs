@@ -145,6 +145,7 @@ fn with_resources<T>(
         resources,
         host: None,
         accelerator: None,
+        threads: None,
         may_wait,
         left: Cell::new(crate::exec::MAX_ROWS_UNWAITING),
         param_count: 0,

@@ -139,6 +139,7 @@ fn query_of_with_is_run_once_for_several_readers() {
         outer: cte(3, 0),
         inner: cte(4, 0),
         on: Some(compare(Compare::Lt, col(3, 0), col(4, 0))),
+        gathers: false,
     };
     let mut plan = plan(Node::NestedLoop(Box::new(join)), vec![col(3, 0), col(4, 0)]);
     let kind = CteKind::Plain(column_of(0, &[Some(1), Some(2), Some(3)]), Slot(0));

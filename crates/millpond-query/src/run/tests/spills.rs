@@ -44,12 +44,24 @@ fn join(kind: JoinKind, seed: u64) -> QueryPlan {
         inner: rows(1, 5000, 4000, seed + 1),
         keys: vec![(col(0, 0), col(1, 0))],
         on: Some(compare(Compare::Gt, add(col(0, 2), col(1, 2)), int(90))),
+        gives_inner: false,
+        gathers: false,
     };
     let output = match kind {
         JoinKind::Semi | JoinKind::Anti => vec![col(0, 0), col(0, 2)],
         _ => vec![col(0, 0), col(0, 2), col(1, 0), col(1, 2)],
     };
     plan(Node::HashJoin(Box::new(join)), output)
+}
+
+/// The same semi-join or anti-join, which keeps the rows that it gives.
+fn swapped(kind: JoinKind, seed: u64) -> QueryPlan {
+    let mut swapped = join(kind, seed);
+    let Node::HashJoin(join) = &mut swapped.root else { panic!() };
+    std::mem::swap(&mut join.outer, &mut join.inner);
+    join.keys = vec![(col(1, 0), col(0, 0))];
+    join.gives_inner = true;
+    swapped
 }
 
 fn aggregate(sets: Option<Vec<Vec<usize>>>, seed: u64) -> QueryPlan {
@@ -94,6 +106,12 @@ fn plans(seed: u64) -> Vec<(String, QueryPlan)> {
     let mut plans = Vec::new();
     for kind in [Inner, Left, Right, Full, Semi, Anti] {
         plans.push((format!("{kind:?} join"), join(kind, seed)));
+    }
+    for kind in [Semi, Anti] {
+        let mut large = swapped(kind, seed);
+        let Node::HashJoin(join) = &mut large.root else { panic!() };
+        join.inner = rows(0, 5000, 4000, seed);
+        plans.push((format!("{kind:?} join of inner rows"), large));
     }
     plans.push(("groups".into(), aggregate(None, seed)));
     let sets = vec![vec![0, 1], vec![0], vec![]];
@@ -141,6 +159,15 @@ fn answers_with_little_memory_are_those_with_ample() {
 }
 
 #[test]
+fn sides_of_semi_joins_can_be_swapped() {
+    let ample = with_work_mem(AMPLE, TempFiles::default());
+    for (kind, seed) in [(JoinKind::Semi, 3), (JoinKind::Anti, 4)] {
+        let expected = answer(&join(kind, seed), &ample).unwrap();
+        assert_eq!(answer(&swapped(kind, seed), &ample).unwrap(), expected);
+    }
+}
+
+#[test]
 fn spills_stay_within_the_limit_of_temporary_files() {
     let resources = with_work_mem(LITTLE, TempFiles::default());
     resources.temp_space.set_limit_kb(Some(100));
@@ -177,6 +204,8 @@ fn rows_of_one_key_are_joined_beyond_the_memory_of_hash_tables() {
             inner: rows(1, count, 1, 3),
             keys: vec![(col(0, 0), col(1, 0))],
             on: None,
+            gives_inner: false,
+            gathers: false,
         };
         plan(Node::HashJoin(Box::new(join)), vec![col(1, 0)])
     };

@@ -99,7 +99,13 @@ pub(super) const SETTINGS: &[Definition] = &[
     unused("parallel_tuple_cost", Real(0.0, f64::MAX, No), User, "0.1"),
     unused("parallel_leader_participation", Bool, User, "on"),
     unused("min_parallel_index_scan_size", Int(0, I32 / 3, Pages), User, "64"),
-    unused("min_parallel_table_scan_size", Int(0, I32 / 3, Pages), User, "1024"),
+    def(
+        "min_parallel_table_scan_size",
+        Int(0, I32 / 3, Pages),
+        User,
+        "1024",
+        "From which size on several threads scan a table.",
+    ),
     unused(
         "force_parallel_mode",
         Enum(&[

@@ -198,14 +198,14 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(0, 1024, No),
         User,
         "8",
-        "How many threads may scan for all sessions together.",
+        "How many threads may help to scan for all sessions together.",
     ),
     def(
         "query_threads_nice",
         Int(0, 19, No),
         Postmaster,
         "4",
-        "How much lower than the others' the priority is of the threads that run joins, aggregates and other queries.",
+        "How much lower than the others' the priority is of the threads that run joins, aggregates and other queries, and of those that help to scan.",
     ),
     def(
         "max_query_threads",
@@ -214,7 +214,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "0",
         "How many threads run the joins, aggregates and other queries of all sessions together; 0 for twice max_connections, and at least 32 for each processor, which SHOW then tells.",
     ),
-    unused("max_parallel_workers_per_gather", Int(0, 1024, No), User, "2"),
+    def(
+        "max_parallel_workers_per_gather",
+        Int(0, 1024, No),
+        User,
+        "2",
+        "How many threads may help a session to scan a table; 0: it scans alone.",
+    ),
     unused("vacuum_cost_delay", Real(0.0, 100.0, Milliseconds), User, "0"),
     def(
         "deadlock_timeout",

@@ -2,10 +2,13 @@
 
 use std::time::Instant;
 
+use millpond_engine::catalog::TableDef;
+
 use crate::conn::session::SqlSession;
 use crate::conn::types::Collect;
 use crate::{DataType, Datum};
 use millpond_query::error::{Result, SqlError};
+use millpond_query::exec::planned_workers;
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::parse::Statement;
 use millpond_query::plan::{Planned, explain as shape};
@@ -49,7 +52,9 @@ pub(super) fn explain(
 }
 
 fn lines_of(session: &mut SqlSession, planned: &Planned, analyze: bool) -> Result<Vec<String>> {
-    let mut lines = shape::lines(planned);
+    let workers =
+        |table: &TableDef| planned_workers(&session.engine, table, &session.settings).unwrap_or(0);
+    let mut lines = shape::lines(planned, &workers);
     if analyze {
         session.need_wait()?;
         let mut rows = Collect::default();

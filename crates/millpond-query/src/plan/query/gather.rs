@@ -1,0 +1,165 @@
+//! Which parts of a plan several cores may run: see [`run::gather`](crate::run).
+//!
+//! Such a part is a scan of a table's pages, with the filters, computed columns and joins that its
+//! rows go through. The inner sides of these joins are hash tables or are found by an index. Threads have no session, so all expressions must be short work that asks
+//! nothing of it. Whether the table is large enough is decided when the plan runs, because a plan
+//! is kept and the table may grow.
+//!
+//! What is read only as far as a LIMIT wants, or again for each row outside, stays with the
+//! session.
+
+use super::accelerate::is_short_work;
+use super::node::{CteKind, HashJoin, NestedLoop, Node, QueryPlan, Scan, SubPlan};
+use super::node_walk::{each_own, inputs_mut};
+use crate::analyze::tree::JoinKind;
+use crate::expr::Expr;
+use crate::plan::Access;
+use crate::system_relations::is_system;
+
+/// Marks these parts.
+pub(super) fn mark(plan: &mut QueryPlan) {
+    if plan.waits || plan.modifications().next().is_some() {
+        return;
+    }
+    let marking = Marking { subplans: &plan.subplans };
+    marking.below(&mut plan.root, true);
+    for cte in &mut plan.ctes {
+        if let CteKind::Plain(node, _) = &mut cte.kind {
+            marking.below(node, true);
+        }
+    }
+    for subplan in plan.subplans.iter_mut().filter(|subplan| subplan.once) {
+        mark(&mut subplan.plan);
+    }
+}
+
+/// The scan whose rows go through a node that several cores may run.
+pub(super) fn gathered_scan(node: &Node) -> Option<&Scan> {
+    match node {
+        Node::Scan(scan) if scan.gathers => Some(scan),
+        Node::HashJoin(join) if join.gathers => driving_scan(&join.outer),
+        Node::NestedLoop(join) if join.gathers => driving_scan(&join.outer),
+        _ => None,
+    }
+}
+
+/// The scan whose rows go through a node.
+pub(crate) fn driving_scan(node: &Node) -> Option<&Scan> {
+    match node {
+        Node::Scan(scan) => Some(scan),
+        Node::Filter { input, .. } | Node::Project { input, .. } => driving_scan(input),
+        Node::HashJoin(join) => driving_scan(&join.outer),
+        Node::NestedLoop(join) => driving_scan(&join.outer),
+        _ => None,
+    }
+}
+
+struct Marking<'p> {
+    subplans: &'p [SubPlan],
+}
+
+impl Marking<'_> {
+    /// Marks what is at a node and below it. `is_drained`: all rows of the node are wanted.
+    fn below(&self, node: &mut Node, is_drained: bool) {
+        if is_drained && self.is_shared(node) && has_work(node) {
+            match node {
+                Node::Scan(scan) => scan.gathers = true,
+                Node::HashJoin(join) => join.gathers = true,
+                Node::NestedLoop(join) => join.gathers = true,
+                _ => return inputs_mut(node).into_iter().for_each(|n| self.below(n, true)),
+            }
+            return self.inner_sides(node);
+        }
+        match node {
+            Node::Limit(limit) => self.below(&mut limit.input, false),
+            Node::NestedLoop(join) => {
+                self.below(&mut join.outer, is_drained);
+                if let Node::Materialize { input } = &mut join.inner {
+                    self.below(input, is_drained);
+                }
+            }
+            // Its rows come when the outer side has been read.
+            Node::HashJoin(join) if join.gives_inner => {
+                self.below(&mut join.inner, true);
+                if self.is_probed(join) && self.is_shared(&join.outer) {
+                    join.gathers = true;
+                    return self.inner_sides(&mut join.outer);
+                }
+                self.below(&mut join.outer, true);
+            }
+            Node::HashJoin(join) => {
+                self.below(&mut join.outer, is_drained);
+                self.below(&mut join.inner, true);
+            }
+            Node::Sort { input, .. } => self.below(input, true),
+            Node::Aggregate(aggregate) => self.below(&mut aggregate.input, true),
+            Node::SetOp { left, right, .. } => {
+                self.below(&mut left.0, true);
+                self.below(&mut right.0, true);
+            }
+            other => inputs_mut(other).into_iter().for_each(|n| self.below(n, is_drained)),
+        }
+    }
+
+    /// Marks the sides of joins that fill hash tables: the session reads them before.
+    fn inner_sides(&self, node: &mut Node) {
+        match node {
+            Node::Filter { input, .. } | Node::Project { input, .. } => self.inner_sides(input),
+            Node::HashJoin(join) => {
+                self.below(&mut join.inner, true);
+                self.inner_sides(&mut join.outer);
+            }
+            Node::NestedLoop(join) => self.inner_sides(&mut join.outer),
+            _ => {}
+        }
+    }
+
+    /// Whether threads can do all that is done with the rows of one scan.
+    fn is_shared(&self, node: &Node) -> bool {
+        match node {
+            Node::Scan(scan) => {
+                matches!(scan.access, Access::Heap)
+                    && !is_system(&scan.table)
+                    && scan.filter.iter().all(|filter| self.is_short(filter))
+            }
+            Node::Filter { input, condition } => self.is_short(condition) && self.is_shared(input),
+            Node::Project { input, exprs, .. } => {
+                exprs.iter().all(|expr| self.is_short(expr)) && self.is_shared(input)
+            }
+            Node::HashJoin(join) => {
+                !join.gives_inner && self.is_probed(join) && self.is_shared(&join.outer)
+            }
+            Node::NestedLoop(join) => self.is_looked_up(join) && self.is_shared(&join.outer),
+            _ => false,
+        }
+    }
+
+    /// Whether an index finds the inner rows.
+    fn is_looked_up(&self, join: &NestedLoop) -> bool {
+        let Node::Scan(scan) = &join.inner else { return false };
+        let mut is_short = join.on.iter().all(|on| self.is_short(on));
+        each_own(&join.inner, &mut |expr| is_short &= self.is_short(expr));
+        is_short && scan.access.index().is_some() && !is_system(&scan.table)
+    }
+
+    fn is_probed(&self, join: &HashJoin) -> bool {
+        matches!(join.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
+            && join.keys.iter().all(|(outer, _)| self.is_short(outer))
+            && join.on.iter().all(|on| self.is_short(on))
+    }
+
+    fn is_short(&self, expr: &Expr) -> bool {
+        let is_computed =
+            |number| self.subplans.get(number).is_some_and(|plan: &SubPlan| plan.once);
+        is_short_work(expr, &is_computed)
+    }
+}
+
+/// Whether there is more to do with a row than to hand it on.
+fn has_work(node: &Node) -> bool {
+    match node {
+        Node::Scan(scan) => scan.filter.is_some(),
+        Node::Project { input, .. } => has_work(input),
+        _ => true,
+    }
+}
