@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use millpond_engine::lmgr::{LockInfo, LockTag};
 use millpond_engine::table::{LockStrength, RowOutcome};
 use millpond_engine::transam::SessionNo;
-use millpond_engine::{EngineError, EngineResult};
 
 use super::common::*;
 use super::{Bank, start};
@@ -36,35 +35,6 @@ impl Bank {
         let found = run(&mut self.session(), |s| balance(s, &self.accounts, id)).unwrap();
         assert_eq!(found, Some(expected));
     }
-}
-
-#[test]
-fn an_update_waits_and_goes_on_with_the_newest_version() {
-    let bank = Bank::new(2);
-    let mut first = bank.session();
-    start(&mut first, RC);
-    add(&first, &bank.accounts, 1, 10).unwrap();
-    let waiter = bank.in_thread(RC, |second, accounts| {
-        // Sees 100, waits, and adds to 110.
-        assert!(add(second, accounts, 1, 1).unwrap());
-        second.commit().unwrap();
-    });
-    bank.until_somebody_waits();
-    first.commit().unwrap();
-    waiter.join().unwrap();
-    bank.assert_balance(1, 111);
-
-    // If the other transaction rolls back, the old version is the newest.
-    start(&mut first, RC);
-    add(&first, &bank.accounts, 1, 1000).unwrap();
-    let waiter = bank.in_thread(RR, |second, accounts| {
-        assert!(add(second, accounts, 1, 1).unwrap());
-        second.commit().unwrap();
-    });
-    bank.until_somebody_waits();
-    first.abort();
-    waiter.join().unwrap();
-    bank.assert_balance(1, 112);
 }
 
 #[test]
@@ -180,74 +150,6 @@ fn a_deleted_row_is_left_out_and_a_locked_one_waited_for() {
     assert!(!deleted.unwrap());
     assert!(locked.unwrap());
     assert!(is_serialization_failure(&strict.unwrap_err()));
-}
-
-#[test]
-fn deadlock_is_reported_to_one_of_two_sessions() {
-    let bank = Bank::new(2);
-    bank.engine.locks().set_deadlock_timeout(Duration::from_millis(50));
-    let mut first = bank.session();
-    start(&mut first, RC);
-    add(&first, &bank.accounts, 1, 1).unwrap();
-    let other = bank.in_thread(RC, |second, accounts| {
-        add(second, accounts, 2, 1).unwrap();
-        let result = add(second, accounts, 1, 1);
-        second.abort();
-        result
-    });
-    bank.until_somebody_waits();
-    let mine = add(&first, &bank.accounts, 2, 1);
-    first.abort();
-    let theirs = other.join().unwrap();
-    let deadlock =
-        |result: &EngineResult<bool>| matches!(result, Err(EngineError::Deadlock { .. }));
-    assert!(deadlock(&mine) || deadlock(&theirs), "{mine:?} {theirs:?}");
-}
-
-#[test]
-fn cancelling_ends_a_wait() {
-    let bank = Bank::new(2);
-    let mut first = bank.session();
-    start(&mut first, RC);
-    add(&first, &bank.accounts, 1, 1).unwrap();
-    let (send_handle, handle) = mpsc::channel();
-    let other = bank.in_thread(RC, move |second, accounts| {
-        send_handle.send(second.cancel_handle()).unwrap();
-        let result = add(second, accounts, 1, 1);
-        second.abort();
-        result
-    });
-    bank.until_somebody_waits();
-    handle.recv().unwrap().cancel();
-    assert!(matches!(other.join().unwrap(), Err(EngineError::Cancelled)));
-    first.abort();
-}
-
-#[test]
-fn two_inserts_of_one_key_wait_for_each_other() {
-    let bank = Bank::new(0);
-    for (id, commits) in [(1, true), (2, false)] {
-        let mut first = bank.session();
-        start(&mut first, RC);
-        first.insert(&bank.accounts, &row(id, "first", 1)).unwrap();
-        let other = bank.in_thread(RC, move |second, accounts| {
-            let inserted = second.insert(accounts, &row(id, "second", 1)).is_ok();
-            if inserted {
-                second.commit().unwrap();
-            } else {
-                second.abort();
-            }
-            inserted
-        });
-        bank.until_somebody_waits();
-        if commits {
-            first.commit().unwrap();
-        } else {
-            first.abort();
-        }
-        assert_eq!(other.join().unwrap(), !commits);
-    }
-    assert_whole(&bank.engine);
 }
 
 /// Versions on one page, then on many. A statement that knows an old version gets the newest one,
