@@ -7,7 +7,6 @@
 //! DIR prepare BLOCKS
 //! DIR read DEPTH SECONDS direct|buffered io_uring|worker|sync|threads [POOL_PAGES]
 //! DIR scan|scan-ring DEPTH SECONDS direct|buffered io_uring|worker|sync [POOL_PAGES]
-//! DIR checkpoint DEPTH direct|buffered io_uring|worker|sync [POOL_PAGES]
 //! ```
 //!
 //! - `prepare` makes relation 1 with BLOCKS pages and prints the name of its file.
@@ -15,9 +14,6 @@
 //!   `threads`, DEPTH sessions each wait for their own read.
 //! - `scan` reads the pages in their order, 16 by one read; `scan-ring` does so in a ring of
 //!   frames.
-//! - `checkpoint` changes random pages, half as many as the pool has, and writes them with DEPTH
-//!   writes under way. It prints the pages written a second, and the seconds of the sync after
-//!   that.
 
 use millpond_buffer::*;
 use rand::rngs::SmallRng;
@@ -34,7 +30,6 @@ const REL: RelFork = RelationId::constant(1).main();
 const WARM_UP: Duration = Duration::from_secs(1);
 const USAGE: &str = "io_depth DIR prepare BLOCKS | io_depth DIR read DEPTH SECONDS direct|buffered \
                      io_uring|worker|sync|threads [POOL_PAGES] | io_depth DIR scan|scan-ring DEPTH SECONDS \
-                     direct|buffered io_uring|worker|sync [POOL_PAGES] | io_depth DIR checkpoint DEPTH \
                      direct|buffered io_uring|worker|sync [POOL_PAGES]";
 
 #[derive(Clone, Copy, PartialEq)]
@@ -60,12 +55,6 @@ fn main() -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         [dir, "prepare", blocks] => prepare(dir.as_ref(), blocks.parse()?),
-        [dir, "checkpoint", depth, cache, method] => {
-            checkpoint(dir.as_ref(), depth.parse()?, cache, method, 16_384)
-        }
-        [dir, "checkpoint", depth, cache, method, pool] => {
-            checkpoint(dir.as_ref(), depth.parse()?, cache, method, pool.parse()?)
-        }
         [dir, command, depth, seconds, cache, method, ref pool @ ..] if pool.len() <= 1 => {
             let order = Order::of(command).ok_or(USAGE)?;
             let pool = pool.first().map_or(Ok(16_384), |pool| pool.parse())?;
@@ -109,31 +98,6 @@ fn open(dir: &Path, depth: u32, cache: &str, method: &str) -> Result<Arc<FileSto
         return Err(format!("no {} here", io_method.name()).into());
     }
     Ok(store)
-}
-
-fn checkpoint(dir: &Path, depth: u32, cache: &str, method: &str, pool_pages: usize) -> Result<()> {
-    let store = open(dir, depth, cache, method)?;
-    let blocks = store.block_count(REL)?;
-    let mut config = PoolConfig::new(pool_pages, 4);
-    config.io_max_concurrency = depth as usize;
-    let pool = BufferPool::new(config, store, Arc::new(NoLog))?;
-    let session = pool.session()?;
-    let rel = pool.relation(REL)?;
-    let mut random = SmallRng::seed_from_u64(1);
-    for change in 1..=pool_pages as u64 / 2 {
-        let block = BlockNumber(random.random_range(0..blocks));
-        let mut page = session.pin(&rel, block, Wait::Allowed)?.into_exclusive()?;
-        let mut changing = page.change();
-        changing.write(24, &change.to_le_bytes());
-        changing.publish(Lsn(change));
-    }
-    let begun = Instant::now();
-    let pages = pool.write_dirty(&session, |_| ())?;
-    let written = begun.elapsed();
-    pool.sync()?;
-    let synced = begun.elapsed() - written;
-    println!("{:.0} {:.3}", pages as f64 / written.as_secs_f64(), synced.as_secs_f64());
-    Ok(())
 }
 
 fn read(
