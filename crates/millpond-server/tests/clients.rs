@@ -291,28 +291,6 @@ async fn lock_waits_are_logged_only_if_enabled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_survives_a_restart_and_a_kill() {
-    let dir = tempfile::tempdir().expect("directory");
-    let data = dir.path().join("data");
-    let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    let client = connect(&server).await;
-    client.batch_execute("create table t (a int primary key, b text)").await.expect("creates");
-    client.batch_execute("insert into t values (1, 'one')").await.expect("inserts");
-    assert_eq!(server.stop().code(), Some(0));
-    let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    let client = connect(&server).await;
-    client.batch_execute("insert into t values (2, 'two')").await.expect("inserts");
-    server.child.kill().expect("killed");
-    server.child.wait().expect("gone");
-    let server = ServerProcess::on(&data, dir.path(), &[]);
-    let client = connect(&server).await;
-    for (a, b) in [(1i32, "one"), (2, "two")] {
-        let row = client.query_one("select b from t where a = $1", &[&a]).await.expect("finds");
-        assert_eq!(row.get::<_, &str>(0), b);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn simple_queries_of_several_statements() {
     let server = ServerProcess::start();
     let client = connect(&server).await;

@@ -29,40 +29,24 @@ impl Fixture {
     }
 }
 
-fn client(server: &ServerProcess) -> Raw {
-    Raw::tcp(server.port).startup(0x0003_0000)
-}
-
 /// The rows that a statement returns, their columns joined; or the SQLSTATE of its error.
 fn answer(client: &mut Raw, sql: &str) -> String {
     let mut rows = Vec::new();
     for reply in client.query(sql).replies() {
         match reply.kind {
             'E' => return reply.sqlstate(),
-            'D' => rows.push(row(&reply.body)),
+            'D' => rows.push(reply.columns().join("|")),
             _ => {}
         }
     }
     rows.join(";")
 }
 
-fn row(body: &[u8]) -> String {
-    let mut rest = &body[2..];
-    let mut columns = Vec::new();
-    while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let length = i32::from_be_bytes(*length);
-        let (value, after) = after.split_at(usize::try_from(length).unwrap_or(0));
-        columns.push(if length < 0 { "-" } else { std::str::from_utf8(value).unwrap() });
-        rest = after;
-    }
-    columns.join("|")
-}
-
 #[test]
 fn altered_settings_count_after_a_reload_and_a_restart() {
     let fixture = Fixture::new("lock_timeout = 1s\n");
     let mut server = fixture.serve(&[]);
-    let mut session = client(&server);
+    let mut session = server.client();
     assert_eq!(answer(&mut session, "show lock_timeout"), "1s");
     assert_eq!(answer(&mut session, "alter system set lock_timeout = '2s'"), "");
     assert_eq!(answer(&mut session, "alter system set datestyle to iso, dmy"), "");
@@ -73,7 +57,7 @@ fn altered_settings_count_after_a_reload_and_a_restart() {
     let view = "select setting, source, sourceline, pending_restart from pg_settings where name = 'lock_timeout'";
     assert_eq!(answer(&mut session, view), "2s|configuration file|3|f");
     // A reload does not change a value that a session has set itself.
-    let mut other = client(&server);
+    let mut other = server.client();
     answer(&mut other, "set lock_timeout = '9s'");
     answer(&mut session, "alter system reset lock_timeout");
     answer(&mut session, "select pg_reload_conf()");
@@ -82,7 +66,7 @@ fn altered_settings_count_after_a_reload_and_a_restart() {
     assert!(answer(&mut other, view).starts_with("9s|session|-|"));
     assert!(server.stop().success());
     let mut server = fixture.serve(&[]);
-    assert_eq!(answer(&mut client(&server), "show datestyle"), "ISO, DMY");
+    assert_eq!(answer(&mut server.client(), "show datestyle"), "ISO, DMY");
     assert!(server.stop().success());
 }
 
@@ -90,7 +74,7 @@ fn altered_settings_count_after_a_reload_and_a_restart() {
 fn alter_system_fails_as_postgresql_has_it() {
     let fixture = Fixture::new("");
     let server = fixture.serve(&[]);
-    let mut session = client(&server);
+    let mut session = server.client();
     for (sql, state) in [
         ("alter system set no_such_setting = 1", "42704"),
         ("alter system reset no_such_setting", "42704"),
@@ -111,7 +95,7 @@ fn alter_system_fails_as_postgresql_has_it() {
 fn sighup_rereads_the_configuration_files() {
     let fixture = Fixture::new("lock_timeout = 1s\n");
     let mut server = fixture.serve(&["--set", "statement_timeout=50s"]);
-    let mut session = client(&server);
+    let mut session = server.client();
     let config =
         "lock_timeout = 3s\nstatement_timeout = 1s\nmax_connections = 7\nwal_writer_delay = 10ms\n";
     fs::write(fixture.data.join("millpond.conf"), config).unwrap();
@@ -133,7 +117,7 @@ fn sighup_rereads_the_configuration_files() {
 fn invalid_configuration_file_changes_nothing_and_is_reported() {
     let fixture = Fixture::new("lock_timeout = 3s\n");
     let mut server = fixture.serve(&[]);
-    let mut session = client(&server);
+    let mut session = server.client();
     let config = fixture.data.join("millpond.conf");
     fs::write(&config, "lock_timeout = 4s\nnonsense = 1\n").unwrap();
     assert_eq!(answer(&mut session, "select pg_reload_conf()"), "t");
@@ -159,7 +143,7 @@ fn the_socket_has_the_permissions_that_are_asked_for() {
     };
     let mut server = fixture.serve(&[]);
     assert_eq!(socket(&server), 0o700);
-    assert_eq!(answer(&mut client(&server), "show unix_socket_permissions"), "0700");
+    assert_eq!(answer(&mut server.client(), "show unix_socket_permissions"), "0700");
     assert!(server.stop().success());
     let mut server = fixture.serve(&["--set", "unix_socket_permissions=0770"]);
     assert_eq!(socket(&server), 0o770);
@@ -174,7 +158,7 @@ fn the_socket_has_the_permissions_that_are_asked_for() {
 fn automatic_values_are_shown_in_force() {
     let fixture = Fixture::new("max_connections = 30\n");
     let mut server = fixture.serve(&[]);
-    let mut session = client(&server);
+    let mut session = server.client();
     for name in ["query_memory_limit", "max_query_threads", "max_shared_buffers"] {
         let shown = answer(&mut session, &format!("show {name}"));
         assert!(shown != "0" && shown.starts_with(|first: char| first.is_ascii_digit()), "{shown}");
@@ -188,7 +172,7 @@ fn automatic_values_are_shown_in_force() {
     }
     assert!(server.stop().success());
     let mut server = fixture.serve(&["--set", "query_memory_limit=64MB"]);
-    assert_eq!(answer(&mut client(&server), "show query_memory_limit"), "64MB");
+    assert_eq!(answer(&mut server.client(), "show query_memory_limit"), "64MB");
     assert!(server.stop().success());
 }
 
@@ -196,7 +180,7 @@ fn automatic_values_are_shown_in_force() {
 fn reload_reports_changed_settings_to_clients() {
     let fixture = Fixture::new("");
     let mut server = fixture.serve(&[]);
-    let mut session = client(&server);
+    let mut session = server.client();
     fs::write(fixture.data.join("millpond.conf"), "application_name = reloaded\n").unwrap();
     answer(&mut session, "select pg_reload_conf()");
     let replies = session.query("select 1").replies();
@@ -209,7 +193,7 @@ fn reload_reports_changed_settings_to_clients() {
 fn shutdown_mode_is_that_of_the_last_reload() {
     let fixture = Fixture::new("");
     let mut server = fixture.serve(&[]);
-    let mut session = client(&server);
+    let mut session = server.client();
     answer(&mut session, "alter system set shutdown_mode = smart");
     answer(&mut session, "select pg_reload_conf()");
     server.signal("TERM");

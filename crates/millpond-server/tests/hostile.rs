@@ -2,14 +2,12 @@
 
 mod common;
 
-use common::raw::{Raw, bind, execute, message, parse, sync};
+use common::raw::{Raw, V3_0, bind, execute, message, parse, sync};
 use common::server::ServerProcess;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use std::io::Write;
-
-const V3_0: u32 = 0x0003_0000;
 
 const CORPUS: &[&str] = &[
     "select a, b from t where a = 5",
@@ -121,7 +119,7 @@ fn seeded() -> StdRng {
 }
 
 fn set_up(server: &ServerProcess) -> Raw {
-    let mut client = Raw::tcp(server.port).startup(V3_0);
+    let mut client = server.client();
     client.query(
         "create table t (a int primary key, b text, c float8); \
          insert into t values (1, 'one', 1), (2, 'two', 2), (3, null, -3), (5, 'five', 0)",

@@ -2,7 +2,6 @@
 
 mod common;
 
-use common::raw::Raw;
 use common::server::{ServerProcess, command};
 use std::process::Output;
 
@@ -19,7 +18,7 @@ fn recorded_trace_is_replayed() {
     let (trace, svg) = (dir.path().join("pages.trace"), dir.path().join("hits.svg"));
     let set = format!("trace_pages={}", trace.display());
     let mut server = ServerProcess::with(&["--set", &set]);
-    let mut client = Raw::tcp(server.port).startup(0x0003_0000);
+    let mut client = server.client();
     client.query("CREATE TABLE t (id int PRIMARY KEY, v text)").replies();
     client.query("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')").replies();
     for id in (1..4).cycle().take(900) {

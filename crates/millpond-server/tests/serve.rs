@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::raw::Raw;
+use common::raw::{Raw, V3_0};
 use common::server::{ServerProcess, command};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -95,7 +95,7 @@ fn invalid_settings_are_refused() {
 fn signals_end_it_cleanly() {
     for signal in ["TERM", "INT"] {
         let mut server = ServerProcess::start();
-        let mut client = Raw::tcp(server.port).startup(0x0003_0000);
+        let mut client = server.client();
         let socket = server.sockets.join(format!(".s.PGSQL.{}", server.port));
         assert!(socket.exists());
         server.signal(signal);
@@ -129,7 +129,7 @@ fn files_are_private_under_any_umask() {
     let trace = dir.path().join("pages.trace");
     let setting = format!("trace_pages={}", trace.display());
     let mut server = ServerProcess::under_umask(0, &data, dir.path(), &["--set", &setting]);
-    let mut client = Raw::tcp(server.port).startup(0x0003_0000);
+    let mut client = server.client();
     client.query("create table t (i int primary key, x text)").replies();
     client.query("insert into t select g, 'x' from generate_series(1, 1000) g").replies();
     client.query("alter system set work_mem = '8MB'").replies();
@@ -184,7 +184,7 @@ fn killed_server_restarts_on_the_same_directory() {
     assert!(dir.path().join(format!(".s.PGSQL.{port}")).exists());
     let listen = format!("127.0.0.1:{port}");
     let mut second = ServerProcess::on(&data, dir.path(), &["--listen", &listen]);
-    Raw::unix(dir.path(), port).startup(0x0003_0000);
+    Raw::unix(dir.path(), port).startup(V3_0);
     assert_eq!(second.stop().code(), Some(0));
 }
 
@@ -219,12 +219,12 @@ fn check_looks_at_a_stopped_database_only() {
 #[test]
 fn idle_in_transaction_timeout_closes_the_connection() {
     let server = ServerProcess::start();
-    let mut idle = Raw::tcp(server.port).startup(0x0003_0000);
-    let mut other = Raw::tcp(server.port).startup(0x0003_0000);
+    let mut idle = server.client();
+    let mut other = server.client();
     idle.query("create table t (a int)").replies();
     idle.query("set idle_in_transaction_session_timeout = '50ms'").replies();
     for begin in ["begin; insert into t values (1)", "begin; select * from nothing"] {
-        let mut idle = Raw::tcp(server.port).startup(0x0003_0000);
+        let mut idle = server.client();
         idle.query("set idle_in_transaction_session_timeout = '50ms'").replies();
         idle.query(begin).replies();
         let told = idle.reply().expect("an error without a request");

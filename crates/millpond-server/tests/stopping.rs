@@ -3,20 +3,15 @@
 
 mod common;
 
-use common::raw::{Raw, startup};
+use common::raw::{Raw, V3_0, startup};
 use common::server::{ServerProcess, command};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const V3_0: u32 = 0x0003_0000;
 /// The time limit of a fast shutdown.
 const PROMISE: Duration = Duration::from_secs(5);
 /// A query that computes for hours, in the filter of a join.
 const ENDLESS: &str = "select count(*) from t a, t b, t c where a.x || b.x || c.x like '%q'";
-
-fn client(server: &ServerProcess) -> Raw {
-    Raw::tcp(server.port).startup(V3_0)
-}
 
 /// Runs a statement that must succeed, and returns the columns of its first row.
 fn run(client: &mut Raw, sql: &str) -> Vec<String> {
@@ -24,21 +19,7 @@ fn run(client: &mut Raw, sql: &str) -> Vec<String> {
     let error = replies.iter().find(|reply| reply.kind == 'E');
     assert!(error.is_none(), "{sql}: {}", error.map(|e| e.text()).unwrap_or_default());
     let row = replies.iter().find(|reply| reply.kind == 'D');
-    row.map(|row| columns(&row.body)).unwrap_or_default()
-}
-
-fn columns(mut body: &[u8]) -> Vec<String> {
-    let mut take = |length: usize| {
-        let (taken, rest) = body.split_at(length);
-        body = rest;
-        taken.to_vec()
-    };
-    let count = u16::from_be_bytes(take(2).try_into().unwrap());
-    let column = |_| {
-        let length = i32::from_be_bytes(take(4).try_into().unwrap());
-        String::from_utf8(take(usize::try_from(length).unwrap_or(0))).unwrap()
-    };
-    (0..count).map(column).collect()
+    row.map(|row| row.columns()).unwrap_or_default()
 }
 
 /// Makes a table with enough rows that its self-joins never end.
@@ -49,7 +30,7 @@ fn fill(client: &mut Raw) {
 
 /// Starts a statement on its own connection.
 fn start(server: &ServerProcess, before: &[&str], sql: &str) -> Raw {
-    let mut client = client(server);
+    let mut client = server.client();
     for sql in before {
         run(&mut client, sql);
     }
@@ -78,7 +59,7 @@ fn fast_shutdown_ends_within_its_limit() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    let mut first = client(&server);
+    let mut first = server.client();
     fill(&mut first);
     run(&mut first, "create table kept (i int primary key)");
     run(&mut first, "insert into kept values (1)");
@@ -117,7 +98,7 @@ fn fast_shutdown_ends_within_its_limit() {
         assert_eq!(fatal(client), "57P01", "session {number}");
     }
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    let mut after = client(&server);
+    let mut after = server.client();
     assert_eq!(run(&mut after, "select count(*), max(i) from kept"), ["1", "1"]);
     assert_eq!(run(&mut after, "select count(*), max(i) from t"), ["20000", "20000"]);
     assert!(server.stop().success());
@@ -130,7 +111,7 @@ fn fast_shutdown_abandons_work_that_does_not_end() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    let mut first = client(&server);
+    let mut first = server.client();
     run(&mut first, "create table t (i int primary key, x text)");
     run(&mut first, "insert into t values (1, 'one')");
     let tables: Vec<_> = (0..1000).map(|number| format!("t t{number}")).collect();
@@ -146,7 +127,7 @@ fn fast_shutdown_abandons_work_that_does_not_end() {
     assert!(took <= PROMISE, "{took:?}");
     drop(stuck);
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    assert_eq!(run(&mut client(&server), "select count(*), max(i) from t"), ["1", "1"]);
+    assert_eq!(run(&mut server.client(), "select count(*), max(i) from t"), ["1", "1"]);
     assert!(server.stop().success());
     check(&data);
 }
@@ -160,7 +141,7 @@ fn check(data: &Path) {
 #[test]
 fn smart_shutdown_waits_for_the_last_session() {
     let mut server = ServerProcess::with(&["--set", "shutdown_mode=smart"]);
-    let mut session = client(&server);
+    let mut session = server.client();
     run(&mut session, "create table t (i int)");
     server.signal("TERM");
     let mut refused;
@@ -183,7 +164,7 @@ fn smart_shutdown_waits_for_the_last_session() {
 #[test]
 fn a_fast_shutdown_overtakes_a_smart_one() {
     let mut server = ServerProcess::with(&["--set", "shutdown_mode=smart"]);
-    let mut session = client(&server);
+    let mut session = server.client();
     server.signal("TERM");
     server.signal("INT");
     assert_eq!(fatal(&mut session), "57P01");
@@ -196,7 +177,7 @@ fn an_immediate_shutdown_is_recovered_from() {
     let data = dir.path().join("data");
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
     let socket = dir.path().join(format!(".s.PGSQL.{}", server.port));
-    let mut session = client(&server);
+    let mut session = server.client();
     fill(&mut session);
     // Not over the table, which has no rows in this transaction any more.
     let endless = "select count(*) from generate_series(1, 1000000000)";
@@ -207,7 +188,7 @@ fn an_immediate_shutdown_is_recovered_from() {
     assert!(!socket.exists());
     drop(busy);
     let mut server = ServerProcess::on(&data, dir.path(), &[]);
-    assert_eq!(run(&mut client(&server), "select count(*) from t"), ["20000"]);
+    assert_eq!(run(&mut server.client(), "select count(*) from t"), ["20000"]);
     assert!(server.stop().success());
     check(&data);
 }
@@ -215,7 +196,7 @@ fn an_immediate_shutdown_is_recovered_from() {
 #[test]
 fn other_signals_do_not_end_the_server() {
     let mut server = ServerProcess::start();
-    let mut session = client(&server);
+    let mut session = server.client();
     for name in ["HUP", "USR1", "USR2", "PIPE"] {
         server.signal(name);
         assert_eq!(run(&mut session, "select 1"), ["1"], "{name}");
@@ -226,7 +207,7 @@ fn other_signals_do_not_end_the_server() {
 #[test]
 fn long_queries_do_not_starve_other_sessions() {
     let mut server = ServerProcess::start();
-    let mut first = client(&server);
+    let mut first = server.client();
     fill(&mut first);
     run(&mut first, "create table small (i int)");
     run(&mut first, "insert into small values (1), (2), (3)");
@@ -234,7 +215,7 @@ fn long_queries_do_not_starve_other_sessions() {
     let mut heavy: Vec<_> = (0..2 * cores).map(|_| start(&server, &[], ENDLESS)).collect();
     await_busy(&mut first, heavy.len());
     // If this session had to wait for the others, it would wait for hours.
-    let mut fresh = client(&server);
+    let mut fresh = server.client();
     assert_eq!(run(&mut fresh, "select 1"), ["1"]);
     for _ in 0..10 {
         assert_eq!(run(&mut fresh, "select count(*) from small"), ["3"]);

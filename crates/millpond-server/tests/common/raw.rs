@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+pub const V3_0: u32 = 0x0003_0000;
+
 pub trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
@@ -34,6 +36,20 @@ impl Reply {
 
     pub fn sqlstate(&self) -> String {
         self.field(b'C').unwrap_or_default()
+    }
+
+    /// The columns of a row, as text; `-` stands for NULL.
+    pub fn columns(&self) -> Vec<String> {
+        let mut rest = &self.body[2..];
+        let mut columns = Vec::new();
+        while let Some((length, after)) = rest.split_first_chunk::<4>() {
+            let length = usize::try_from(i32::from_be_bytes(*length)).ok();
+            let (value, after) = after.split_at(length.unwrap_or(0));
+            let value = if length.is_none() { b"-" } else { value };
+            columns.push(String::from_utf8(value.to_vec()).expect("text"));
+            rest = after;
+        }
+        columns
     }
 
     pub fn text(&self) -> String {

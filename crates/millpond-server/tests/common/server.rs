@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use super::raw::{Raw, V3_0};
+
 pub struct ServerProcess {
     pub child: Child,
     pub port: u16,
@@ -54,6 +56,11 @@ impl ServerProcess {
     pub fn begin(data: &Path, sockets: &Path, args: &[&str]) -> Child {
         let mut serve = serve(command(), data, sockets, args);
         serve.stdout(Stdio::null()).spawn().expect("millpond starts")
+    }
+
+    /// A new session over TCP.
+    pub fn client(&self) -> Raw {
+        Raw::tcp(self.port).startup(V3_0)
     }
 
     fn spawn(command: Command, data: &Path, sockets: &Path, args: &[&str], stderr: Stdio) -> Self {

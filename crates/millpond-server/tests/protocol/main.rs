@@ -6,13 +6,12 @@ mod common;
 mod loops;
 mod messages;
 
-use common::raw::Raw;
+use common::raw::{Raw, V3_0};
 use common::scripted::{Scripted, Strings};
 use millpond_server::net::Listener;
 use millpond_server::run::{Server, ServerConfig};
 use std::sync::Arc;
 
-const V3_0: u32 = 0x0003_0000;
 const V3_2: u32 = 0x0003_0002;
 
 struct Fixture {
