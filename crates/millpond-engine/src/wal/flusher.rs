@@ -1,10 +1,10 @@
 //! The log's own thread (PostgreSQL's WAL writer).
 //!
 //! It leads for tasks that must not block ([`Log::on_commit_flushed`]). It writes early when the
-//! ring fills, and makes segments ahead of time. It flushes what no session waits for, after a delay
-//! or when enough has gathered. It marks the end when the log is idle. It sleeps on the flag `work`.
-//! The flag is set before the thread is woken, and cleared before it looks for work: no request is
-//! lost.
+//! ring fills, and makes segments ahead of time. It flushes what no session waits for, after a
+//! delay or when enough has gathered. It marks the end when the log is idle. It sleeps on the flag
+//! `work`. The flag is set before the thread is woken, and cleared before it looks for work: no
+//! request is lost.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
