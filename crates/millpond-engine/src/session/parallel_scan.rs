@@ -13,6 +13,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::table::{Direction, KeyRange, RowBuf};
 use crate::transam::{ComboCids, Snapshot};
 
+use super::Session;
 use super::lookup_many::LookupBatch;
 use super::scan::{IndexScan, advance_page, count_page, next_page};
 
@@ -34,20 +35,24 @@ struct SharedScan {
     stop: [Arc<AtomicBool>; 2],
 }
 
-impl ParallelScan {
-    pub(crate) fn new(
-        engine: Arc<Engine>,
-        table: Arc<TableDef>,
-        blocks: u32,
-        snapshot: Snapshot,
-        combos: ComboCids,
-        bulk_access: BulkAccess,
-        stop: [Arc<AtomicBool>; 2],
-    ) -> Self {
-        let shared = SharedScan { engine, table, blocks, snapshot, combos, bulk_access, stop };
-        Self { shared: Arc::new(shared) }
+impl Session {
+    /// A scan of a table that several threads share. It uses this statement's snapshot and sees
+    /// what earlier statements of the transaction did.
+    pub fn parallel_scan(&self, table: &Arc<TableDef>) -> EngineResult<ParallelScan> {
+        let shared = SharedScan {
+            engine: Arc::clone(&self.engine),
+            table: Arc::clone(table),
+            blocks: self.heap(table)?.block_count(),
+            snapshot: self.snapshot()?,
+            combos: self.ctx.combos().borrow().clone(),
+            bulk_access: self.ctx.bulk_access(),
+            stop: self.stop.flags(),
+        };
+        Ok(ParallelScan { shared: Arc::new(shared) })
     }
+}
 
+impl ParallelScan {
     /// The table.
     pub fn table(&self) -> &Arc<TableDef> {
         &self.shared.table

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use millpond_buffer::RelHandle;
 
-use super::parallel_scan::ParallelScan;
 use super::scan::{HeapScan, IndexScan};
 use super::{Scratch, Session};
 use crate::access::heap::{self, HeapRelation};
@@ -109,20 +108,6 @@ impl Session {
     pub fn heap_scan(&self, table: &Arc<TableDef>) -> EngineResult<HeapScan> {
         let scan = heap::HeapScan::new(self.heap(table)?.clone());
         Ok(HeapScan::new(scan.for_bulk(&self.ctx, 0), self.snapshot()?))
-    }
-
-    /// A scan of a table that several threads share. It uses this statement's snapshot and sees
-    /// what earlier statements of the transaction did.
-    pub fn parallel_scan(&self, table: &Arc<TableDef>) -> EngineResult<ParallelScan> {
-        Ok(ParallelScan::new(
-            Arc::clone(&self.engine),
-            Arc::clone(table),
-            self.heap(table)?.block_count(),
-            self.snapshot()?,
-            self.ctx.combos().borrow().clone(),
-            self.ctx.bulk_access(),
-            self.stop.flags(),
-        ))
     }
 
     /// The number of blocks of a table.

@@ -147,8 +147,8 @@ impl NestedLoopState {
         Ok(())
     }
 
-    /// The join as a part of a fragment: of its own, or of a node above it. `None` if there is none,
-    /// or if it ends below the join.
+    /// The join as a part of a fragment: of its own, or of a node above it. `None` if there is
+    /// none, or if it ends below the join.
     pub(super) fn begin<'p>(
         &mut self,
         join: &'p NestedLoop,

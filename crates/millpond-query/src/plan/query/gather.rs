@@ -1,9 +1,10 @@
 //! Which parts of a plan several cores may run: see [`run::gather`](crate::run).
 //!
 //! Such a part is a scan of a table's pages, with the filters, computed columns and joins that its
-//! rows go through. The inner sides of these joins are hash tables or are found by an index. Threads have no session, so all expressions must be short work that asks
-//! nothing of it. Whether the table is large enough is decided when the plan runs, because a plan
-//! is kept and the table may grow.
+//! rows go through. The inner sides of these joins are hash tables or are found by an index.
+//! Threads have no session, so all expressions must be short work that asks nothing of it. Whether
+//! the table is large enough is decided when the plan runs, because a plan is kept and the table
+//! may grow.
 //!
 //! What is read only as far as a LIMIT wants, or again for each row outside, stays with the
 //! session.
