@@ -3,7 +3,8 @@
 use crate::common::run;
 use millpond::{Database, Settings};
 
-/// How many rows a table has is known before the first count of it is planned.
+/// How many rows a table has is known before the first count of it is planned. Only the choice of
+/// DataFusion shows it.
 #[test]
 fn the_first_count_is_planned_as_later_ones_are() {
     let dir = tempfile::tempdir().unwrap();

@@ -195,6 +195,7 @@ fn the_clock_of_a_join_has_a_time_zone_in_every_zone() {
     }
 }
 
+#[cfg(feature = "time-zones")]
 #[test]
 fn joins_go_by_the_session_s_zone() {
     let fresh = fresh();
