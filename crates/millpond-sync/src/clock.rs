@@ -1,4 +1,5 @@
-//! Time: the system's, or a simulation's ([`scheduler`]).
+//! Time: the system's, or a simulation's ([`scheduler`]). Under a model checker time stands still.
+//! A shuttle model may let it pass (`pass`), which also ends waits whose deadlines it reaches.
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -10,10 +11,58 @@ use crate::scheduler;
 #[must_use]
 pub fn now() -> Instant {
     #[cfg(not(any(loom, shuttle)))]
-    if let Some(now) = scheduler::now() {
-        return now;
+    {
+        scheduler::now().unwrap_or_else(Instant::now)
     }
-    Instant::now()
+    #[cfg(any(loom, shuttle))]
+    {
+        model::now()
+    }
+}
+
+#[cfg(all(shuttle, not(loom)))]
+pub use model::pass;
+
+/// The time of a model: always the same, unless the model lets it pass.
+#[cfg(any(loom, shuttle))]
+mod model {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    static BEGINNING: OnceLock<Instant> = OnceLock::new();
+
+    #[cfg(loom)]
+    pub(super) fn now() -> Instant {
+        *BEGINNING.get_or_init(Instant::now)
+    }
+
+    #[cfg(not(loom))]
+    mod passing {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        use std::time::{Duration, Instant};
+
+        shuttle::lazy_static! {
+            /// What has passed in this execution, in nanoseconds. Looking is no step of the model.
+            static ref PASSED: AtomicU64 = AtomicU64::new(0);
+        }
+
+        pub(in super::super) fn now() -> Instant {
+            let passed = Duration::from_nanos(PASSED.load(Ordering::Relaxed));
+            *super::BEGINNING.get_or_init(Instant::now) + passed
+        }
+
+        /// Lets time pass in a model. Threads that are parked until an earlier time continue.
+        pub fn pass(time: Duration) {
+            crate::parking::let_pass(|| {
+                PASSED.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+            });
+        }
+    }
+
+    #[cfg(not(loom))]
+    pub(super) use passing::now;
+    #[cfg(not(loom))]
+    pub use passing::pass;
 }
 
 /// The time that has passed since `begun`.

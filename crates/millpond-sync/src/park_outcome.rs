@@ -8,7 +8,7 @@ pub enum ParkResult {
     Unparked(usize),
     /// `validate` returned `false`: the thread has not waited.
     Invalid,
-    /// The deadline has passed. (A model checker has no time: there, none ever passes.)
+    /// The deadline has passed. (In a model that is so only if the model lets time pass.)
     TimedOut,
 }
 

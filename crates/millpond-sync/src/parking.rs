@@ -80,6 +80,12 @@ pub fn unpark_filter(
     imp::unpark_filter(key, |token| no_unwind(|| filter(token)), |r| no_unwind(|| callback(r)))
 }
 
+/// Changes a model's time, and has parked threads look whether their deadlines have passed.
+#[cfg(all(shuttle, not(loom)))]
+pub(crate) fn let_pass(change: impl FnOnce()) {
+    imp::let_pass(change);
+}
+
 /// The address that stands for a key's queue where writes are recorded.
 fn queue_of(key: usize) -> usize {
     !key
@@ -192,7 +198,7 @@ mod imp {
         key: usize,
         token: usize,
         validate: impl FnOnce() -> bool,
-        _: Option<Instant>,
+        deadline: Option<Instant>,
     ) -> ParkResult {
         let mut lot = TABLE.lot.lock();
         if !validate() {
@@ -208,8 +214,21 @@ mod imp {
                 lot.waiters.retain(|waiter| waiter.ticket != ticket);
                 return ParkResult::Unparked(token);
             }
+            if deadline.is_some_and(|deadline| deadline <= crate::clock::now()) {
+                lot.waiters.retain(|waiter| waiter.ticket != ticket);
+                return ParkResult::TimedOut;
+            }
             lot = TABLE.changed.wait(lot);
         }
+    }
+
+    /// Under the lock, so that a thread looks at its deadline before or is notified.
+    #[cfg(not(loom))]
+    pub(super) fn let_pass(change: impl FnOnce()) {
+        let lot = TABLE.lot.lock();
+        change();
+        drop(lot);
+        TABLE.changed.notify_all();
     }
 
     pub(super) fn unpark_filter(

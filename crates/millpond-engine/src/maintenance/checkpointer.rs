@@ -207,6 +207,8 @@ impl Checkpoints {
     fn checkpoint(&self, work: &mut Work, cause: Cause, begun: Instant) -> EngineResult<usize> {
         let stripe = self.log.maintenance_stripe();
         let redo = self.log.begin_checkpoint(stripe, &[cause as u8])?.start;
+        // Commits before the redo point may wait for a leader that pauses.
+        self.log.hurry(redo);
         work.parts.wait_for_commits();
         settle_files(&self.log, stripe, &self.pool)?;
         work.parts.log_statuses()?;

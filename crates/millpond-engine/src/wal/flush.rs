@@ -18,6 +18,7 @@ use millpond_sync::atomic::Ordering;
 use millpond_sync::parking::{self, ParkResult};
 use millpond_sync::{clock, mutant};
 
+use super::companions::Companions;
 use super::flushing::{Synced, Writing};
 use super::log::Log;
 use super::stats::Leader;
@@ -29,25 +30,32 @@ const WRITE_BYTES: usize = 1 << 20;
 impl Log {
     /// Returns once the log is durable up to `upto`, the end of some record. Ends a leader's pause.
     pub fn flush(&self, upto: Lsn) -> Result<(), WalError> {
-        let hurry = || {
-            self.flushing.hurried.fetch_max(upto.get(), Ordering::AcqRel);
-            parking::unpark_all(self.flushing.pause_key());
-        };
-        self.flush_as(upto, hurry, || Duration::ZERO)
+        self.flush_as(upto, || self.hurry(upto), |_| ())
+    }
+
+    /// Ends a leader's pause, and has none begin until the log is durable up to `upto`. For a
+    /// thread that waits for commits that others make durable.
+    pub(crate) fn hurry(&self, upto: Lsn) {
+        self.flushing.hurried.fetch_max(upto.get(), Ordering::AcqRel);
+        parking::unpark_all(self.flushing.pause_key());
     }
 
     /// [`Log::flush`] for a commit. If the caller becomes the leader, it lets others join for
     /// `pause()` first (`commit_delay`, if at least `commit_siblings` other transactions are
-    /// active).
+    /// active), or else for as long as companions.rs has it.
     pub fn flush_commit(&self, upto: Lsn, pause: impl Fn() -> Duration) -> Result<(), WalError> {
-        self.flush_as(upto, || (), pause)
+        let join = |synced: &mut Synced| match pause() {
+            Duration::ZERO => self.wait_for_companions(&mut synced.companions),
+            pause => self.let_others_join(pause),
+        };
+        self.flush_as(upto, || (), join)
     }
 
     fn flush_as(
         &self,
         upto: Lsn,
         announce: impl FnOnce(),
-        pause: impl Fn() -> Duration,
+        join: impl Fn(&mut Synced),
     ) -> Result<(), WalError> {
         if self.flushed() >= upto {
             return Ok(());
@@ -58,7 +66,7 @@ impl Log {
         }
         announce();
         let work = |synced: &mut Synced| {
-            self.let_others_join(pause());
+            join(synced);
             // An error here has stopped the log; `outcome` reports it.
             let _ = self.lead(synced, upto, true, Leader::Backend);
         };
@@ -116,6 +124,26 @@ impl Log {
             return;
         }
         self.flushing.counts.add_pause();
+        self.pause(pause, || false);
+    }
+
+    /// The leader waits for commits that are likely to come: see [`Companions`]. Tasks of event
+    /// loops do not wait for it: the log's thread would have led for them at once.
+    fn wait_for_companions(&self, companions: &mut Companions) {
+        let group = &self.flushing.group;
+        if group.has_tasks() {
+            return;
+        }
+        let (expected, others) = (group.size(), group.waiting());
+        let Some(wait) = companions.wait(expected, 1 + others) else { return };
+        group.set_pausing(true);
+        self.pause(wait, || group.has_tasks() || 1 + group.waiting() >= expected);
+        group.set_pausing(false);
+        companions.waited(group.waiting() > others);
+    }
+
+    /// Parks the leader, until it is `enough` or another thread cannot wait.
+    fn pause(&self, pause: Duration, enough: impl Fn() -> bool) {
         let deadline = Some(clock::now() + pause);
         let wanted = || self.flushing.wanted.load(Ordering::Acquire);
         let hurried = || self.flushing.hurried.load(Ordering::Acquire);
@@ -123,6 +151,7 @@ impl Log {
             wanted() <= self.insertion.written().get()
                 && hurried() <= self.flushed().get()
                 && !self.is_stopping()
+                && !enough()
         };
         while let ParkResult::Unparked(_) = parking::park(self.flushing.pause_key(), idle, deadline)
         {
@@ -160,7 +189,7 @@ impl Log {
                 _ => break complete,
             }
         };
-        if sync && target > synced.0 {
+        if sync && target > synced.upto {
             self.sync(synced, target, leader)?;
         }
         Ok(())
@@ -195,12 +224,14 @@ impl Log {
 
     fn sync(&self, synced: &mut Synced, target: Lsn, leader: Leader) -> Result<(), WalError> {
         let segment_bytes = self.store.segment_bytes();
-        let first = synced.0.get() / segment_bytes;
+        let first = synced.upto.get() / segment_bytes;
+        let begun = clock::now();
         for segment in first..=(target.get() - 1) / segment_bytes {
             self.or_stop(self.store.sync(segment), "sync", segment)?;
             self.flushing.counts.add_sync(leader);
         }
-        synced.0 = target;
+        synced.companions.synced(clock::since(begun));
+        synced.upto = target;
         self.flushing.flushed.store(target.get(), Ordering::Release);
         Ok(())
     }

@@ -116,7 +116,7 @@ impl Log {
 
     fn lead_in_background(&self, upto: Lsn, sync: bool, pause: Duration) {
         let mut synced = self.flushing.group.lead();
-        if upto > self.flushed() || synced.0 < self.insert_position() {
+        if upto > self.flushed() || synced.upto < self.insert_position() {
             self.let_others_join(pause);
             let _ = self.lead(&mut synced, upto, sync, Leader::LogThread);
         }
@@ -128,7 +128,7 @@ impl Log {
     fn sync_gathered(&self) {
         let mut synced = self.flushing.group.lead();
         // A thread that led meanwhile may have synced some of it, or all.
-        if self.has_gathered(self.insert_position(), synced.0) {
+        if self.has_gathered(self.insert_position(), synced.upto) {
             let _ = self.lead(&mut synced, Lsn::ZERO, true, Leader::LogThread);
         }
         drop(synced);

@@ -8,6 +8,7 @@ use millpond_sync::parking;
 use millpond_sync::sync::Mutex;
 use millpond_sync::thread::NamedThread;
 
+use super::companions::Companions;
 use super::group::Group;
 use super::stats::FlushCounts;
 
@@ -36,8 +37,12 @@ pub(super) struct Flushing {
 
 type OnGrowth = Box<dyn Fn(Lsn) + Send + Sync>;
 
-/// Up to where the log has been synced. Only the leader uses it.
-pub(super) struct Synced(pub(super) Lsn);
+/// State that only the leader uses.
+pub(super) struct Synced {
+    /// Up to where the log has been synced.
+    pub(super) upto: Lsn,
+    pub(super) companions: Companions,
+}
 
 /// State that one writing thread uses at a time.
 pub(super) struct Writing {
@@ -49,7 +54,7 @@ impl Flushing {
     pub fn new(start: Lsn) -> Self {
         Self {
             flushed: CachePadded::new(AtomicU64::new(start.get())),
-            group: Group::new(Synced(start)),
+            group: Group::new(Synced { upto: start, companions: Companions::default() }),
             writing: CachePadded::new(Mutex::new(Writing { written: start, buffer: Vec::new() })),
             wanted: CachePadded::default(),
             hurried: AtomicU64::new(0),
@@ -87,7 +92,7 @@ impl Flushing {
 
     /// The address on which a leader parks while it lets others join.
     pub fn pause_key(&self) -> usize {
-        std::ptr::from_ref(&*self.wanted).addr()
+        self.group.pause_key()
     }
 
     pub fn work_key(&self) -> usize {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use millpond_buffer::Lsn;
 use millpond_sync::CachePadded;
-use millpond_sync::atomic::{AtomicU32, Ordering};
+use millpond_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use millpond_sync::parking;
 use millpond_sync::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,6 +22,15 @@ use millpond_sync::sync::{Arc, Mutex, MutexGuard};
 pub(crate) struct Group<L> {
     leader: CachePadded<Mutex<L>>,
     queue: CachePadded<Mutex<Vec<Waiter>>>,
+    /// How many are in the queue, for a leader that waits until there are more. It changes under
+    /// the queue's lock.
+    waiting: AtomicUsize,
+    /// How many of them are tasks.
+    tasks: AtomicUsize,
+    /// A leader is parked on [`Group::pause_key`], or is about to be, until more have come.
+    pausing: AtomicBool,
+    /// How many a leader has worked for and has left, itself among them, when it was done.
+    size: AtomicUsize,
 }
 
 struct Waiter {
@@ -65,7 +74,63 @@ impl Who {
 impl<L> Group<L> {
     /// A group without waiters.
     pub fn new(leader: L) -> Self {
-        Self { leader: CachePadded::new(Mutex::new(leader)), queue: CachePadded::default() }
+        Self {
+            leader: CachePadded::new(Mutex::new(leader)),
+            queue: CachePadded::default(),
+            waiting: AtomicUsize::new(0),
+            tasks: AtomicUsize::new(0),
+            pausing: AtomicBool::new(false),
+            size: AtomicUsize::new(0),
+        }
+    }
+
+    /// The address on which a leader parks while it lets others join.
+    pub fn pause_key(&self) -> usize {
+        std::ptr::from_ref(&self.pausing).addr()
+    }
+
+    /// How many wait for a leader.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Whether a task waits for a leader.
+    pub fn has_tasks(&self) -> bool {
+        self.tasks.load(Ordering::SeqCst) > 0
+    }
+
+    /// How many the group had that a thread has led last, itself and those that it left included.
+    pub fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`Group::size`]. Mostly it has not changed, and nothing is written that others read.
+    pub fn set_size(&self, size: usize) {
+        if self.size() != size {
+            self.size.store(size, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the leader wants to be woken when somebody joins. (SeqCst: either the leader sees
+    /// the one that joins in [`Group::waiting`] and [`Group::has_tasks`], or that one sees this.)
+    pub fn set_pausing(&self, is_pausing: bool) {
+        self.pausing.store(is_pausing, Ordering::SeqCst);
+    }
+
+    /// Queues a waiter. Returns whether it is the first.
+    fn join(&self, waiter: Waiter) -> bool {
+        let mut queue = self.queue.lock();
+        let is_first = queue.is_empty();
+        if matches!(waiter.who, Who::Task(..)) {
+            self.tasks.store(self.tasks.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
+        }
+        queue.push(waiter);
+        self.waiting.store(queue.len(), Ordering::SeqCst);
+        drop(queue);
+        if self.pausing.load(Ordering::SeqCst) {
+            parking::unpark_all(self.pause_key());
+        }
+        is_first
     }
 
     /// Becomes the only leader, when it can. Call [`Group::hand_over`] after dropping the result.
@@ -91,7 +156,9 @@ impl<L> Group<L> {
                 work(&mut leader);
             }
             drop(leader);
-            if self.hand_over(covers) {
+            let (tasks, others) = self.hand_over_counting(covers);
+            self.set_size(1 + others);
+            if tasks {
                 tasks_left();
             }
             true
@@ -99,10 +166,7 @@ impl<L> Group<L> {
         while !try_to_lead() {
             let parked = Arc::new(Parked(AtomicU32::new(0)));
             let who = Who::Thread(Arc::clone(&parked));
-            let mut queue = self.queue.lock();
-            let is_first = queue.is_empty();
-            queue.push(Waiter { upto, who });
-            drop(queue);
+            let is_first = self.join(Waiter { upto, who });
             if covers(upto) || try_to_lead() {
                 return;
             }
@@ -127,7 +191,7 @@ impl<L> Group<L> {
     ) -> bool {
         if !covers(upto) {
             let who = Who::Task(waker.clone(), pause);
-            self.queue.lock().push(Waiter { upto, who });
+            self.join(Waiter { upto, who });
             if !covers(upto) {
                 return true;
             }
@@ -149,8 +213,14 @@ impl<L> Group<L> {
     /// Call it after leading, without holding `leader`. Wakes the next leader, then all waiters
     /// that are covered. Returns whether only tasks are left, for which some thread must lead.
     pub fn hand_over(&self, covers: impl Fn(Lsn) -> bool) -> bool {
+        self.hand_over_counting(covers).0
+    }
+
+    /// The same, and how many have waited.
+    fn hand_over_counting(&self, covers: impl Fn(Lsn) -> bool) -> (bool, usize) {
         let mut done = Vec::new();
         let mut queue = self.queue.lock();
+        let count = queue.len();
         let mut index = 0;
         while index < queue.len() {
             if covers(queue[index].upto) {
@@ -162,11 +232,16 @@ impl<L> Group<L> {
         let thread = queue.iter().position(|waiter| matches!(waiter.who, Who::Thread(_)));
         let next = thread.map(|index| queue.swap_remove(index).who);
         let tasks_left = next.is_none() && !queue.is_empty();
+        if count > 0 {
+            let is_task = |waiter: &&Waiter| matches!(waiter.who, Who::Task(..));
+            self.tasks.store(queue.iter().filter(is_task).count(), Ordering::SeqCst);
+            self.waiting.store(queue.len(), Ordering::SeqCst);
+        }
         drop(queue);
         if let Some(next) = next {
             next.wake();
         }
         done.into_iter().for_each(Who::wake);
-        tasks_left
+        (tasks_left, count)
     }
 }

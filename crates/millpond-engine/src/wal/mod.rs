@@ -2,6 +2,7 @@
 //! durable before the page may reach its file. The README.md of this folder has the rules.
 
 pub mod apply;
+mod companions;
 mod config;
 pub mod end_record;
 mod files;

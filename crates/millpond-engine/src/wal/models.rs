@@ -153,6 +153,35 @@ fn group_commit(threads: usize, each: usize) {
     assert_eq!(flag.0.load(Ordering::Acquire), 1, "the task was not woken");
 }
 
+/// A leader pauses until a committer joins, however the two meet. (A lost wake-up is a deadlock.)
+#[cfg(not(loom))]
+fn joining_ends_a_pause() {
+    use super::group::Group;
+    use millpond_sync::parking;
+
+    let group = Arc::new(Group::new(()));
+    let flushed = Arc::new(AtomicU64::new(0));
+    let leader = group.lead();
+    let committer = {
+        let (group, flushed) = (Arc::clone(&group), Arc::clone(&flushed));
+        thread::spawn(move || {
+            let covers = |upto: Lsn| flushed.load(Ordering::Acquire) >= upto.get();
+            let work = |(): &mut ()| flushed.store(1, Ordering::Release);
+            group.wait(Lsn(1), &covers, &work, &|| (), &|| ());
+            assert!(covers(Lsn(1)));
+        })
+    };
+    group.set_pausing(true);
+    while group.waiting() == 0 {
+        parking::park(group.pause_key(), || group.waiting() == 0, None);
+    }
+    group.set_pausing(false);
+    flushed.store(1, Ordering::Release);
+    drop(leader);
+    group.hand_over(|upto| flushed.load(Ordering::Acquire) >= upto.get());
+    committer.join().unwrap();
+}
+
 #[cfg(loom)]
 mod with_loom {
     fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -199,6 +228,12 @@ mod with_shuttle {
     fn group_commit() {
         shuttle::check_random(|| super::group_commit(4, 3), 5000);
         shuttle::check_pct(|| super::group_commit(3, 3), 5000, 5);
+    }
+
+    #[test]
+    fn joining_ends_a_pause() {
+        shuttle::check_random(super::joining_ends_a_pause, 5000);
+        shuttle::check_pct(super::joining_ends_a_pause, 5000, 4);
     }
 
     #[test]

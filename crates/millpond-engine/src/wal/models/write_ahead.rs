@@ -10,19 +10,23 @@
 //!   behaves so when it has forgotten the pages it could not write.
 //!
 //! In another model sessions wait for nothing: the log's thread, once notified, syncs what gathers.
+//! In pauses.rs syncs take time, so that leaders wait for others.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_buffer::Lsn;
 use millpond_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use millpond_sync::sync::Mutex;
-use millpond_sync::thread;
+use millpond_sync::{clock, thread};
 
 use super::super::{
     CONTROL_COPY_BYTES, Log, LogConfig, LogStart, LogStore, Record, RmgrId, WalError,
 };
 use crate::ids::{SessionNo, Xid};
+
+mod pauses;
 
 /// A few records long, so that some syncs cover two segments.
 const SEGMENT: u64 = 256;
@@ -36,6 +40,8 @@ struct Disk {
     /// The index of the sync that fails, if the run gets that far.
     fails: usize,
     has_failed: AtomicBool,
+    /// The time that a sync takes. (Nothing else takes any.)
+    takes: Duration,
 }
 
 impl Disk {
@@ -46,6 +52,7 @@ impl Disk {
             syncs: AtomicUsize::new(0),
             fails,
             has_failed: AtomicBool::new(false),
+            takes: Duration::ZERO,
         }
     }
 
@@ -98,6 +105,9 @@ impl LogStore for Disk {
         // The sync need not cover what is written while it is in progress.
         let seen = self.written.load(Ordering::SeqCst).min((segment + 1) * SEGMENT);
         thread::yield_now();
+        if !self.takes.is_zero() {
+            clock::pass(self.takes);
+        }
         if self.syncs.fetch_add(1, Ordering::SeqCst) == self.fails {
             self.has_failed.store(true, Ordering::SeqCst);
             return Err(io::Error::other("made to fail"));
@@ -132,7 +142,7 @@ fn commit(log: &Log, disk: &Disk, session: u16, payload: &[u8]) {
         Err(WalError::Stopped { .. }) => return,
         Err(error) => panic!("{error}"),
     };
-    let outcome = log.flush_commit(inserted.end, || std::time::Duration::ZERO);
+    let outcome = log.flush_commit(inserted.end, || Duration::ZERO);
     check(log, disk);
     match outcome {
         Ok(()) => assert!(disk.durable() >= inserted.end, "a commit is lost"),
@@ -161,7 +171,11 @@ fn open(disk: &Arc<Disk>, sessions: u16, buffer_bytes: usize) -> Arc<Log> {
 /// Each session commits `each` times, and the log's thread has as many turns. The first counted
 /// sync is the log's own, when it is opened.
 fn sessions(sessions: u16, each: usize, fails: usize) {
-    let disk = Arc::new(Disk::new(fails));
+    sessions_on(Disk::new(fails), sessions, each);
+}
+
+fn sessions_on(disk: Disk, sessions: u16, each: usize) {
+    let disk = Arc::new(disk);
     let log = open(&disk, sessions, 0);
     let mut threads = Vec::new();
     for session in 0..sessions {
