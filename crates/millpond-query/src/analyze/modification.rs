@@ -15,8 +15,7 @@ use super::namespace::Visible;
 use super::query::plain;
 use super::targets::Target;
 use super::tree::{
-    Body, Cte, Distinct, FromItem, Modification, ModificationKind, Select, Slot, Subquery,
-    SubqueryKind,
+    Body, Cte, FromItem, Modification, ModificationKind, Select, Slot, Subquery, SubqueryKind,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -145,17 +144,7 @@ impl Analyzer<'_> {
             described.extend(columns.iter().cloned());
             columns
         });
-        let body = Select {
-            from,
-            condition,
-            grouping: None,
-            having: None,
-            sets_before_windows: Vec::new(),
-            windows: Vec::new(),
-            sets: Vec::new(),
-            targets,
-            distinct: Distinct::No,
-        };
+        let body = Select { condition, ..Select::of(from, targets) };
         let mut query = plain(Body::Select(Box::new(body)), described);
         query.ctes = ctes;
         let TargetTable { table, alias, slot, .. } = target;

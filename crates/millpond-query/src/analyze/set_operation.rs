@@ -227,17 +227,7 @@ impl Analyzer<'_> {
         }
         let from =
             vec![FromItem::Subquery { slot, query: Box::new(query), alias: "*SELECT*".to_owned() }];
-        let select = Select {
-            from,
-            condition: None,
-            grouping: None,
-            having: None,
-            sets_before_windows: Vec::new(),
-            windows: Vec::new(),
-            sets: Vec::new(),
-            targets,
-            distinct: Distinct::No,
-        };
+        let select = Select::of(from, targets);
         Ok(plain(Body::Select(Box::new(select)), columns))
     }
 }

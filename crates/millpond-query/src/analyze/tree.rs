@@ -144,6 +144,23 @@ pub(crate) struct Select {
     pub(crate) distinct: Distinct,
 }
 
+impl Select {
+    /// All rows of FROM, without groups and windows.
+    pub(crate) fn of(from: Vec<FromItem>, targets: Vec<Expr>) -> Self {
+        Self {
+            from,
+            condition: None,
+            grouping: None,
+            having: None,
+            sets_before_windows: Vec::new(),
+            windows: Vec::new(),
+            sets: Vec::new(),
+            targets,
+            distinct: Distinct::No,
+        }
+    }
+}
+
 /// Which rows of a SELECT are left out as being there already.
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {

@@ -5,29 +5,14 @@ use crate::keyword::Keyword;
 use crate::lexer::TokenKind;
 use crate::tree::{CoercionForm, Expr, FuncCall, Name, Node};
 
-pub(super) fn call_of(funcname: Vec<Name>, args: Vec<Expr>, funcformat: CoercionForm) -> FuncCall {
-    FuncCall {
-        funcname,
-        args,
-        agg_order: Vec::new(),
-        agg_filter: None,
-        over: None,
-        agg_within_group: false,
-        agg_star: false,
-        agg_distinct: false,
-        func_variadic: false,
-        funcformat,
-    }
-}
-
 pub(super) fn call(name: Vec<Name>, args: Vec<Expr>, form: CoercionForm, location: u32) -> Expr {
-    Expr { node: Node::FuncCall(Box::new(call_of(name, args, form))), location }
+    Expr { node: Node::FuncCall(Box::new(FuncCall::new(name, args, form))), location }
 }
 
 impl Parser<'_> {
     /// The arguments of a call.
     pub(super) fn func_application(&mut self, names: Vec<Name>) -> Parse<FuncCall> {
-        let mut call = call_of(names, Vec::new(), CoercionForm::ExplicitCall);
+        let mut call = FuncCall::new(names, Vec::new(), CoercionForm::ExplicitCall);
         self.expect_char(b'(')?;
         if self.take_char(b')') {
             return Ok(call);

@@ -1,6 +1,5 @@
 //! Operands: c_expr and AexprConst.
 
-use super::call::call_of;
 use super::name::{split_fields, system_name};
 use super::operator::{string_const, sub_link};
 use super::paren::Paren;
@@ -10,8 +9,8 @@ use crate::error::SyntaxError;
 use crate::keyword::{Category, Keyword};
 use crate::lexer::{TokenKind, value};
 use crate::tree::{
-    AExprKind, CoercionForm, Expr, Field, Name, Node, Operand, SubLinkType, TypeCast, TypeName,
-    Value,
+    AExprKind, CoercionForm, Expr, Field, FuncCall, Name, Node, Operand, SubLinkType, TypeCast,
+    TypeName, Value,
 };
 
 impl Parser<'_> {
@@ -206,11 +205,7 @@ impl Parser<'_> {
         self.rest_of_call(call, location)
     }
 
-    fn literal_after_modifiers(
-        &mut self,
-        call: crate::tree::FuncCall,
-        location: u32,
-    ) -> Parse<Expr> {
+    fn literal_after_modifiers(&mut self, call: FuncCall, location: u32) -> Parse<Expr> {
         if call.agg_star || call.agg_distinct || call.func_variadic || call.args.is_empty() {
             return Err(self.unexpected());
         }
@@ -356,7 +351,11 @@ fn plain_names(fields: &[Field]) -> Option<Vec<Name>> {
 /// A call with syntax of its own: its function is in `pg_catalog`.
 pub(super) fn system_call(name: &str, args: Vec<Expr>, location: u32) -> Expr {
     Expr {
-        node: Node::FuncCall(Box::new(call_of(system_name(name), args, CoercionForm::SqlSyntax))),
+        node: Node::FuncCall(Box::new(FuncCall::new(
+            system_name(name),
+            args,
+            CoercionForm::SqlSyntax,
+        ))),
         location,
     }
 }

@@ -187,6 +187,24 @@ pub struct FuncCall {
     pub funcformat: CoercionForm,
 }
 
+impl FuncCall {
+    /// A call with nothing but arguments.
+    pub fn new(funcname: Vec<Name>, args: Vec<Expr>, funcformat: CoercionForm) -> Self {
+        Self {
+            funcname,
+            args,
+            agg_order: Vec::new(),
+            agg_filter: None,
+            over: None,
+            agg_within_group: false,
+            agg_star: false,
+            agg_distinct: false,
+            func_variadic: false,
+            funcformat,
+        }
+    }
+}
+
 /// A window: of a call, or named in WINDOW.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowDef {

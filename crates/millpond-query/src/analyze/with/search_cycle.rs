@@ -180,17 +180,7 @@ impl<'d> Clauses<'d> {
             }
         }
         let from = vec![FromItem::Subquery { slot, query: Box::new(inner), alias }];
-        let select = Select {
-            from,
-            condition,
-            grouping: None,
-            having: None,
-            sets_before_windows: Vec::new(),
-            windows: Vec::new(),
-            sets: Vec::new(),
-            targets,
-            distinct: Distinct::No,
-        };
+        let select = Select { condition, ..Select::of(from, targets) };
         let columns = own.iter().cloned().chain(further).collect();
         Ok(plain(Body::Select(Box::new(select)), columns))
     }
@@ -345,18 +335,9 @@ fn appended(part: Part, array: &Name, row: tree::Expr) -> tree::Expr {
     if part == Part::Start {
         return node(Node::AArrayExpr(vec![row]));
     }
-    node(Node::FuncCall(Box::new(FuncCall {
-        funcname: vec!["pg_catalog".into(), "array_append".into()],
-        args: vec![named(array), row],
-        agg_order: Vec::new(),
-        agg_filter: None,
-        over: None,
-        agg_within_group: false,
-        agg_star: false,
-        agg_distinct: false,
-        func_variadic: false,
-        funcformat: tree::CoercionForm::ExplicitCall,
-    })))
+    let name = vec!["pg_catalog".into(), "array_append".into()];
+    let call = FuncCall::new(name, vec![named(array), row], tree::CoercionForm::ExplicitCall);
+    node(Node::FuncCall(Box::new(call)))
 }
 
 fn row_of(names: &[Name]) -> tree::Expr {

@@ -71,13 +71,7 @@ impl Planning<'_> {
         if method == Method::Inner {
             let inner = self.item_node(item, ready, own, &[])?;
             let kind = JoinKind::Inner;
-            return Ok(Node::NestedLoop(Box::new(NestedLoop {
-                kind,
-                outer,
-                inner,
-                on: None,
-                gathers: false,
-            })));
+            return Ok(Node::NestedLoop(Box::new(NestedLoop::new(kind, outer, inner, None))));
         }
         let (local, on): (Vec<Expr>, Vec<Expr>) =
             ready.into_iter().partition(|conjunct| own.contains(conjunct));
@@ -95,13 +89,7 @@ impl Planning<'_> {
         let on = if method == Method::Inner { dependent.on.as_slice() } else { &[] };
         let inner = self.nested(|p| p.solve(&dependent.right, on, Wanted::default()))?.node;
         if method == Method::Inner {
-            return Ok(Node::NestedLoop(Box::new(NestedLoop {
-                kind,
-                outer,
-                inner,
-                on: None,
-                gathers: false,
-            })));
+            return Ok(Node::NestedLoop(Box::new(NestedLoop::new(kind, outer, inner, None))));
         }
         Ok(self.join_nodes(kind, method, (outer, inner), dependent.on.clone(), &dependent.slots))
     }
@@ -118,38 +106,17 @@ impl Planning<'_> {
         let Method::Hash { swapped } = method else {
             let inner = Node::Materialize { input: Box::new(inner) };
             let on = all_of(conditions);
-            return Node::NestedLoop(Box::new(NestedLoop {
-                kind,
-                outer,
-                inner,
-                on,
-                gathers: false,
-            }));
+            return Node::NestedLoop(Box::new(NestedLoop::new(kind, outer, inner, on)));
         };
         let (keys, on) = self.split_keys(conditions, slots);
         if !swapped {
-            return Node::HashJoin(Box::new(HashJoin {
-                kind,
-                outer,
-                inner,
-                keys,
-                on,
-                gives_inner: false,
-                gathers: false,
-            }));
+            return Node::HashJoin(Box::new(HashJoin::new(kind, (outer, inner), keys, on)));
         }
         let kind = if kind == JoinKind::Left { JoinKind::Right } else { kind };
         let gives_inner = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let keys = keys.into_iter().map(|(outer, inner)| (inner, outer)).collect();
-        Node::HashJoin(Box::new(HashJoin {
-            kind,
-            outer: inner,
-            inner: outer,
-            keys,
-            on,
-            gives_inner,
-            gathers: false,
-        }))
+        let join = HashJoin::new(kind, (inner, outer), keys, on);
+        Node::HashJoin(Box::new(HashJoin { gives_inner, ..join }))
     }
 
     /// The equalities of the two sides of a join, and all other conditions.
@@ -273,16 +240,8 @@ impl Planning<'_> {
         let inner = self.solve(&join.right, &[], Wanted::default())?;
         let (keys, on) = self.split_keys(join.on.clone(), &join.right.slots());
         let (rows, cost) = (outer.rows + inner.rows, outer.cost + inner.cost);
-        let (outer, inner, kind) = (outer.node, inner.node, JoinKind::Full);
-        let node = Node::HashJoin(Box::new(HashJoin {
-            kind,
-            outer,
-            inner,
-            keys,
-            on,
-            gives_inner: false,
-            gathers: false,
-        }));
+        let join = HashJoin::new(JoinKind::Full, (outer.node, inner.node), keys, on);
+        let node = Node::HashJoin(Box::new(join));
         let node = filtered(node, own);
         Ok(Path { node, targets: Vec::new(), rows, cost, ordered: false, one_row: false })
     }

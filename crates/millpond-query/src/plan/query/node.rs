@@ -290,6 +290,13 @@ pub struct NestedLoop {
     pub(crate) gathers: bool,
 }
 
+impl NestedLoop {
+    /// A join that the session runs.
+    pub fn new(kind: JoinKind, outer: Node, inner: Node, on: Option<Expr>) -> Self {
+        Self { kind, outer, inner, on, gathers: false }
+    }
+}
+
 /// The rows of the inner side are hashed by their keys. All kinds of joins.
 #[derive(Debug)]
 pub struct HashJoin {
@@ -305,6 +312,18 @@ pub struct HashJoin {
     pub gives_inner: bool,
     /// Several cores may run it together with what is below it on the outer side: see `gather`.
     pub(crate) gathers: bool,
+}
+
+impl HashJoin {
+    /// A join that the session runs, and that gives outer rows.
+    pub fn new(
+        kind: JoinKind,
+        (outer, inner): (Node, Node),
+        keys: Vec<(Expr, Expr)>,
+        on: Option<Expr>,
+    ) -> Self {
+        Self { kind, outer, inner, keys, on, gives_inner: false, gathers: false }
+    }
 }
 
 /// LIMIT and OFFSET.

@@ -82,9 +82,8 @@ impl Planning<'_> {
         for SetStep { slot, functions } in steps {
             let (slot, functions) = (*slot, self.functions(functions)?);
             let inner = Node::Functions { slot, functions, with_ordinality: false };
-            let (kind, on) = (JoinKind::Inner, None);
             path.wrap(|outer| {
-                Node::NestedLoop(Box::new(NestedLoop { kind, outer, inner, on, gathers: false }))
+                Node::NestedLoop(Box::new(NestedLoop::new(JoinKind::Inner, outer, inner, None)))
             });
             (path.one_row, path.rows) = (false, path.rows * UNKNOWN_ROWS);
         }

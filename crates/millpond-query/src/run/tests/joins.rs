@@ -7,13 +7,12 @@ const LEFT: &[Option<i32>] = &[Some(1), Some(2), None, Some(2), Some(4)];
 const RIGHT: &[Option<i32>] = &[Some(2), None, Some(3), Some(2), Some(1)];
 
 fn nested_loop(kind: JoinKind) -> QueryPlan {
-    let join = NestedLoop {
+    let join = NestedLoop::new(
         kind,
-        outer: column_of(0, LEFT),
-        inner: column_of(1, RIGHT),
-        on: Some(equal(col(0, 0), col(1, 0))),
-        gathers: false,
-    };
+        column_of(0, LEFT),
+        column_of(1, RIGHT),
+        Some(equal(col(0, 0), col(1, 0))),
+    );
     let output = match kind {
         JoinKind::Semi | JoinKind::Anti => vec![col(0, 0)],
         _ => vec![col(0, 0), col(1, 0)],
@@ -33,15 +32,12 @@ fn nested_loop_joins_in_the_outer_order() {
 }
 
 fn hash_join(kind: JoinKind, on: Option<Expr>) -> QueryPlan {
-    let join = HashJoin {
+    let join = HashJoin::new(
         kind,
-        outer: column_of(0, LEFT),
-        inner: column_of(1, RIGHT),
-        keys: vec![(col(0, 0), col(1, 0))],
+        (column_of(0, LEFT), column_of(1, RIGHT)),
+        vec![(col(0, 0), col(1, 0))],
         on,
-        gives_inner: false,
-        gathers: false,
-    };
+    );
     let output = match kind {
         JoinKind::Semi | JoinKind::Anti => vec![col(0, 0)],
         _ => vec![col(0, 0), col(1, 0)],
@@ -135,15 +131,8 @@ fn large_hash_join_finds_all_rows_in_its_batches() {
         let rows = (0..6000).map(|i| vec![int(i * 7919 % 6000)]).collect();
         Node::Values { slot: Slot(slot), rows }
     };
-    let join = HashJoin {
-        kind: JoinKind::Inner,
-        outer: rows(0),
-        inner: rows(1),
-        keys: vec![(col(0, 0), col(1, 0))],
-        on: None,
-        gives_inner: false,
-        gathers: false,
-    };
+    let join =
+        HashJoin::new(JoinKind::Inner, (rows(0), rows(1)), vec![(col(0, 0), col(1, 0))], None);
     let plan = plan(Node::HashJoin(Box::new(join)), vec![col(0, 0), col(1, 0)]);
     // Batches come one after the other.
     let mut found = try_rows(&plan).unwrap();
@@ -159,7 +148,7 @@ fn materialized_side_is_read_again_unless_it_depends_on_the_outer_row() {
     let join = |inner| {
         let inner = Node::Materialize { input: Box::new(inner) };
         let outer = column_of(0, &[Some(1), Some(2)]);
-        let join = NestedLoop { kind: JoinKind::Inner, outer, inner, on: None, gathers: false };
+        let join = NestedLoop::new(JoinKind::Inner, outer, inner, None);
         plan(Node::NestedLoop(Box::new(join)), vec![col(0, 0), col(1, 0)])
     };
     gives(&join(column_of(1, &[Some(7), Some(8)])), &["1 7", "1 8", "2 7", "2 8"]);
@@ -176,13 +165,7 @@ fn inner_side_of_a_left_join_sees_each_outer_row() {
         slot: Slot(1),
         exprs: vec![add(col(0, 0), int(10))],
     };
-    let join = NestedLoop {
-        kind: JoinKind::Left,
-        outer: column_of(0, LEFT),
-        inner,
-        on: None,
-        gathers: false,
-    };
+    let join = NestedLoop::new(JoinKind::Left, column_of(0, LEFT), inner, None);
     let plan = plan(Node::NestedLoop(Box::new(join)), vec![col(0, 0), col(1, 0)]);
     gives(&plan, &["1 NULL", "2 12", "NULL NULL", "2 12", "4 14"]);
 }

@@ -134,13 +134,12 @@ fn recursive_query_ends_when_a_round_is_empty() {
 
 #[test]
 fn query_of_with_is_run_once_for_several_readers() {
-    let join = crate::plan::query::node::NestedLoop {
-        kind: JoinKind::Inner,
-        outer: cte(3, 0),
-        inner: cte(4, 0),
-        on: Some(compare(Compare::Lt, col(3, 0), col(4, 0))),
-        gathers: false,
-    };
+    let join = crate::plan::query::node::NestedLoop::new(
+        JoinKind::Inner,
+        cte(3, 0),
+        cte(4, 0),
+        Some(compare(Compare::Lt, col(3, 0), col(4, 0))),
+    );
     let mut plan = plan(Node::NestedLoop(Box::new(join)), vec![col(3, 0), col(4, 0)]);
     let kind = CteKind::Plain(column_of(0, &[Some(1), Some(2), Some(3)]), Slot(0));
     plan.ctes.push(CtePlan {

@@ -38,15 +38,12 @@ fn rows(slot: u16, count: usize, most: u64, seed: u64) -> Node {
 }
 
 fn join(kind: JoinKind, seed: u64) -> QueryPlan {
-    let join = HashJoin {
+    let join = HashJoin::new(
         kind,
-        outer: rows(0, 700, 4000, seed),
-        inner: rows(1, 5000, 4000, seed + 1),
-        keys: vec![(col(0, 0), col(1, 0))],
-        on: Some(compare(Compare::Gt, add(col(0, 2), col(1, 2)), int(90))),
-        gives_inner: false,
-        gathers: false,
-    };
+        (rows(0, 700, 4000, seed), rows(1, 5000, 4000, seed + 1)),
+        vec![(col(0, 0), col(1, 0))],
+        Some(compare(Compare::Gt, add(col(0, 2), col(1, 2)), int(90))),
+    );
     let output = match kind {
         JoinKind::Semi | JoinKind::Anti => vec![col(0, 0), col(0, 2)],
         _ => vec![col(0, 0), col(0, 2), col(1, 0), col(1, 2)],
@@ -198,15 +195,12 @@ fn full_disk_ends_the_statement_and_leaves_no_file() {
 #[test]
 fn rows_of_one_key_are_joined_beyond_the_memory_of_hash_tables() {
     let join = |count| {
-        let join = HashJoin {
-            kind: JoinKind::Inner,
-            outer: column_of(0, &[Some(0), Some(7)]),
-            inner: rows(1, count, 1, 3),
-            keys: vec![(col(0, 0), col(1, 0))],
-            on: None,
-            gives_inner: false,
-            gathers: false,
-        };
+        let join = HashJoin::new(
+            JoinKind::Inner,
+            (column_of(0, &[Some(0), Some(7)]), rows(1, count, 1, 3)),
+            vec![(col(0, 0), col(1, 0))],
+            None,
+        );
         plan(Node::HashJoin(Box::new(join)), vec![col(1, 0)])
     };
     let resources = with_work_mem(LITTLE, TempFiles::default());
