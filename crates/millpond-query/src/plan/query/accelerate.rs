@@ -133,6 +133,8 @@ const SHARED_FUNCTIONS: &[&str] = &[
     "extract",
     "length",
     "lower",
+    // A text that is compared with a char(n) goes through it.
+    "rtrim",
     "substr",
     "substring",
     "timestamp",
