@@ -140,7 +140,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Shuttle => models(
             "shuttle",
             &["shuttle", "write_ahead"],
-            &["millpond-sync", "millpond-buffer", "millpond-engine"],
+            &["millpond-sync", "millpond-buffer", "millpond-engine", "millpond-query"],
         ),
         Habit::Mutants { prefixes, list, verbose } => mutants::run(&prefixes, list, verbose),
         Habit::Audit => {

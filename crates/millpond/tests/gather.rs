@@ -4,10 +4,12 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Fresh, fresh};
-use millpond::{Connection, SqlState, Value};
+use common::{Fresh, fresh, fresh_with};
+use millpond::{Connection, Settings, SqlState, Value};
 
 /// Tables of some hundred pages; any scan may have help.
 fn with_tables() -> (Fresh, Connection) {
@@ -252,4 +254,300 @@ fn without_threads_left_the_session_scans_alone() {
     together(&mut c);
     c.batch("set max_parallel_workers = 0").unwrap();
     assert_eq!(rows(&mut c, query), expected);
+}
+
+#[test]
+fn error_of_first_failing_row_comes_although_lookups_are_put_off() {
+    let (_fresh, mut c) = with_tables();
+    // Rows of the id 25 fail when their inner rows are there, those of 26 already in the filter.
+    let query = "select count(*) from item i join part p on p.id = i.part \
+        and 1 / (i.id - 25 + p.id - i.part) < 5 where i.v in ('text 2', 'text 5') \
+        and case when i.id = 26 then i.v::int else 1 end = 1";
+    alone(&mut c);
+    assert_eq!(c.query(query, &[]).unwrap_err().sqlstate, SqlState::DIVISION_BY_ZERO);
+    together(&mut c);
+    let shown = plan(&mut c, query);
+    assert!(shown.contains("Gather") && shown.contains("Index Scan"), "{shown}");
+    for _ in 0..3 {
+        assert_eq!(c.query(query, &[]).unwrap_err().sqlstate, SqlState::DIVISION_BY_ZERO);
+    }
+}
+
+#[test]
+fn subquery_that_no_row_asks_for_does_not_fail() {
+    let (_fresh, mut c) = with_tables();
+    for query in [
+        "select count(*) from item where n >= 0 or n > (select 1 / (count(*) - 901) from part)",
+        "select count(*) from item i join part p on p.id = i.part \
+            where i.n >= 0 or i.n > (select 1 / (count(*) - 901) from part)",
+        "select count(*) from item i join part p on p.id + 0 = i.part \
+            and (i.n >= 0 or i.n > (select id from part where id < 5)) where i.line = 1",
+    ] {
+        alone(&mut c);
+        let expected = rows(&mut c, query);
+        together(&mut c);
+        assert_eq!(rows(&mut c, query), expected, "{query}");
+    }
+    let query = "select count(*) from item where n > (select 1 / (count(*) - 901) from part)";
+    assert_eq!(c.query(query, &[]).unwrap_err().sqlstate, SqlState::DIVISION_BY_ZERO);
+}
+
+/// Both hash tables of a fragment are in memory at a time. Rows of one key can't go to a file.
+#[test]
+fn all_hash_tables_of_a_fragment_count_as_memory() {
+    let settings = Settings::default().with("shared_buffers", "16MB").unwrap();
+    let fresh = fresh_with(settings.with("query_memory_limit", "16MB").unwrap());
+    let mut c = fresh.database.connect().unwrap();
+    c.batch(
+        "set accelerator = off; set work_mem = '100MB'; \
+         create table many (id int, t text); \
+         insert into many select 1, repeat('x', 1000) from generate_series(1, 9000) i; \
+         create table driving (a int, b int); \
+         insert into driving select 2, 2 from generate_series(1, 60000) i",
+    )
+    .unwrap();
+    c.batch("vacuum many").unwrap();
+    c.batch("vacuum driving").unwrap();
+    let query = "select count(*), max(length(x.t) + length(y.t)) from driving d \
+        join many x on x.id + 0 = d.a join many y on y.id + 0 = d.b where d.a > 0";
+    for both in [alone, together] {
+        both(&mut c);
+        let error = c.query(query, &[]).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY, "{}", plan(&mut c, query));
+        assert_eq!(fresh.database.query_memory_used(), 0);
+    }
+}
+
+/// A piece of rows is handed over in the middle of a row of the table.
+#[test]
+fn row_that_joins_with_many_needs_little_memory() {
+    let settings = Settings::default().with("shared_buffers", "16MB").unwrap();
+    let fresh = fresh_with(settings.with("query_memory_limit", "8MB").unwrap());
+    let mut c = fresh.database.connect().unwrap();
+    c.batch(
+        "set accelerator = off; set work_mem = '1MB'; set enable_nestloop = off; \
+         create table driving (a int, t text); \
+         insert into driving select 1, repeat('x', 2000) from generate_series(1, 40) i; \
+         create table inner_rows (a int, n int); \
+         insert into inner_rows select 1, i from generate_series(1, 10000) i",
+    )
+    .unwrap();
+    c.batch("vacuum driving").unwrap();
+    c.batch("vacuum inner_rows").unwrap();
+    let query = "select count(*), max(d.t), sum(i.n) from driving d join inner_rows i on i.a = d.a \
+        where length(d.t) > 10";
+    alone(&mut c);
+    let expected = rows(&mut c, query);
+    together(&mut c);
+    let shown = plan(&mut c, query);
+    assert!(shown.contains("Gather"), "{shown}");
+    for most in [0, 1, 3] {
+        c.batch(&format!("set max_parallel_workers = {most}")).unwrap();
+        assert_eq!(rows(&mut c, query), expected, "{most} workers");
+    }
+}
+
+/// More parts of one statement than there may be workers, one after the other and side by side.
+#[test]
+fn statements_may_have_many_fragments() {
+    let settings = Settings::default().with("shared_buffers", "16MB").unwrap();
+    let settings = settings.with("max_connections", "4").unwrap();
+    let fresh = fresh_with(settings.with("max_parallel_workers", "2").unwrap());
+    let mut c = fresh.database.connect().unwrap();
+    c.batch(
+        "set accelerator = off; create table parts (id int, t text); \
+         insert into parts select i, 'text ' || i % 10 from generate_series(1, 5000) i",
+    )
+    .unwrap();
+    c.batch("vacuum parts").unwrap();
+    let parts: Vec<_> = (0..40)
+        .map(|number| format!("select id from parts where t = 'text {}' and id > 0", number % 10))
+        .collect();
+    let one_by_one = format!("select count(*), sum(id) from ({}) s", parts.join(" union all "));
+    let joined: Vec<_> = (1..16)
+        .map(|number| {
+            format!("join (select id from parts where id % {number} = 0) s{number} using (id)")
+        })
+        .collect();
+    let at_once =
+        format!("select count(*), sum(id) from parts s0 {} where t <> 'x'", joined.join(" "));
+    for query in [one_by_one, at_once] {
+        alone(&mut c);
+        let expected = rows(&mut c, &query);
+        together(&mut c);
+        assert!(plan(&mut c, &query).contains("Gather"), "{query}");
+        // The setting of a session may be above that of the server.
+        for most in [2, 1000] {
+            c.batch(&format!("set max_parallel_workers = {most}")).unwrap();
+            assert_eq!(rows(&mut c, &query), expected, "{query}");
+        }
+    }
+}
+
+/// Threads have a smaller stack than sessions.
+#[test]
+fn deep_expressions_are_evaluated_in_threads() {
+    let (_fresh, mut c) = with_tables();
+    let mut gathered = 0;
+    for depth in [20, 100, 1000] {
+        for expr in [
+            format!("id{}", " + 1".repeat(depth)),
+            format!("{}id{}", "abs(".repeat(depth), ")".repeat(depth)),
+            format!("{}id{}", "case when line < 9 then ".repeat(depth), " end".repeat(depth)),
+        ] {
+            let query =
+                format!("select v, max(line) from item where {expr} > 5 group by v order by v");
+            alone(&mut c);
+            let Ok(expected) = c.query(&query, &[]) else { continue };
+            together(&mut c);
+            gathered += usize::from(plan(&mut c, &query).contains("Gather"));
+            assert_eq!(rows(&mut c, &query), expected.rows);
+        }
+    }
+    assert!(gathered > 0);
+}
+
+/// It may be another for each row of the table.
+#[test]
+fn subqueries_with_a_left_side_are_computed_for_each_row() {
+    let (_fresh, mut c) = with_tables();
+    for query in [
+        "select count(*) from item where part not in (select part from loose where part is not null) \
+            and n > 3",
+        "select count(*) from item i join part p on p.id + 0 = i.part and i.n > all \
+            (select size from part where size < 40) where i.id < 100",
+        "select count(*) from item i where (i.part, i.line) not in (select id, 1 from part where id < 9) \
+            or i.n < any (select total from ord where id < 3)",
+    ] {
+        alone(&mut c);
+        let expected = rows(&mut c, query);
+        assert_ne!(expected[0][0], Value::Int8(0), "{query}");
+        together(&mut c);
+        assert_eq!(rows(&mut c, query), expected, "{query}");
+    }
+}
+
+/// Runs `act` again and again on other sessions while `read` runs.
+fn beside(fresh: &Fresh, others: &[&(dyn Fn(&mut Connection, u64) + Sync)], read: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for act in others {
+            let mut c = fresh.database.connect().unwrap();
+            let is_over = &is_over;
+            scope.spawn(move || {
+                for round in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    act(&mut c, round);
+                }
+            });
+        }
+        // Also when it panics.
+        let _over = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+        read();
+    });
+}
+
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[test]
+fn sums_stay_while_others_transfer() {
+    let (fresh, mut c) = with_tables();
+    c.batch(
+        "create table account (id int primary key, owner int, amount numeric(12, 2), note text); \
+         insert into account select i, i % 10, 100, repeat('x', 300) from generate_series(1, 3000) i; \
+         create table owner (id int primary key, name text); \
+         insert into owner select i, 'n' || i from generate_series(0, 9) i",
+    )
+    .unwrap();
+    c.batch("vacuum account").unwrap();
+    c.batch("vacuum owner").unwrap();
+    let transfer = |c: &mut Connection, round: u64| {
+        let (from, to) = (round * 7919 % 3000 + 1, round * 104_729 % 3000 + 1);
+        let moved = format!(
+            "begin; update account set amount = amount - 7 where id = {from}; \
+             update account set amount = amount + 7, note = note || 'y' where id = {to}; {}",
+            if round % 5 == 0 { "rollback" } else { "commit" }
+        );
+        match c.batch(&moved) {
+            Ok(_) => {}
+            Err(error) => {
+                // Two transfers the other way round.
+                assert_eq!(error.sqlstate, SqlState::DEADLOCK_DETECTED, "{error:?}");
+                c.batch("rollback").unwrap();
+            }
+        }
+        if round % 50 == 0 {
+            c.batch("vacuum account").unwrap();
+        }
+    };
+    together(&mut c);
+    let queries = [
+        "select count(*), sum(amount) from account where note like 'x%'",
+        "select count(*), sum(amount) from account a join owner o on o.id + 0 = a.owner \
+            where length(note) > 1",
+        "select count(*), sum(a.amount) from account b join account a on a.id = b.id \
+            where length(b.note) > 1",
+    ];
+    let expected = rows(&mut c, queries[0]);
+    beside(&fresh, &[&transfer, &transfer], || {
+        for level in ["read committed", "repeatable read"] {
+            for _ in 0..15 {
+                c.batch(&format!("begin isolation level {level}")).unwrap();
+                // The transaction's own transfer is part of it.
+                let own = c.batch(
+                    "update account set amount = amount - 1 where id = 5; \
+                     update account set amount = amount + 1 where id = 2995",
+                );
+                if own.is_ok() {
+                    for query in queries {
+                        assert_eq!(rows(&mut c, query), expected, "{level}: {query}");
+                    }
+                }
+                c.batch("rollback").unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn definitions_change_beside_fragments() {
+    let (fresh, mut c) = with_tables();
+    let fill = "insert into changing select i, 'text ' || i % 7, repeat('x', 200) \
+        from generate_series(1, 3000) i";
+    c.batch(&format!("create table changing (id int, t text, pad text); {fill}")).unwrap();
+    let change = |c: &mut Connection, round: u64| {
+        let done = match round % 4 {
+            0 => c.batch(&format!("begin; truncate changing; {fill}; commit")),
+            1 => c.batch("vacuum changing"),
+            2 => c.batch(&format!(
+                "begin; drop table changing; create table changing (id int, t text, pad text); \
+                 {fill}; commit"
+            )),
+            _ => c.batch("create index on changing (id)"),
+        };
+        done.unwrap();
+    };
+    together(&mut c);
+    beside(&fresh, &[&change], || {
+        for _ in 0..100 {
+            let query = "select count(*), sum(id) from changing where t <> 'x'";
+            match c.query(query, &[]) {
+                Ok(found) => {
+                    let Value::Int8(count) = found.rows[0][0] else { panic!("{found:?}") };
+                    // TRUNCATE takes rows from snapshots that are older.
+                    assert!([0, 3000].contains(&count), "{count} rows");
+                }
+                Err(error) => assert_eq!(error.sqlstate, SqlState::UNDEFINED_TABLE, "{error:?}"),
+            }
+        }
+    });
+    assert_eq!(fresh.database.query_memory_used(), 0);
 }

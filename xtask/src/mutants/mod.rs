@@ -14,6 +14,7 @@ mod engine_access;
 mod engine_locks;
 mod engine_log;
 mod engine_transactions;
+mod query;
 mod runner;
 mod sources;
 mod sync;
@@ -86,7 +87,7 @@ impl Mutant {
 
 /// The whole table.
 fn table() -> Vec<Mutant> {
-    [sync::MUTANTS, buffer::MUTANTS, &engine::mutants()].concat()
+    [sync::MUTANTS, buffer::MUTANTS, &engine::mutants(), query::MUTANTS].concat()
 }
 
 /// Runs the mutants whose names begin with one of `prefixes`, or all of them.

@@ -7,7 +7,7 @@ use std::mem;
 
 use super::ahead::Ahead;
 use super::folded::Folded;
-use super::gather::Begun;
+use super::gather::{Begun, can_settle, workers_for};
 use super::state::State;
 use super::{Context, SlotRow, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -130,6 +130,8 @@ impl NestedLoopState {
         self.begun = true;
         self.renew_outer(join, cx)?;
         if join.gathers
+            && workers_for(&join.outer, cx.work())? > 0
+            && can_settle(join.on.iter(), &[&join.inner, &join.outer], cx)?
             && let Some(begun) = self.begin(join, cx)?
         {
             self.outer = State::Fragment(begun.start(cx)?);

@@ -8,7 +8,7 @@ use millpond_engine::session::HeapScan;
 use millpond_engine::table::RowBuf;
 
 use super::folded::Folded;
-use super::gather::{Begun, Fragment};
+use super::gather::{Begun, Fragment, can_settle, workers_of};
 use super::pool::{Pool, PooledScan};
 use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
@@ -191,6 +191,8 @@ impl ScanState {
             return Err(would_block());
         }
         if scan.gathers
+            && workers_of(scan, work)? > 0
+            && can_settle(scan.filter.iter(), &[], cx)?
             && let Some(begun) = Begun::of_scan(scan, work)?
         {
             self.fragment = Some(begun.start(cx)?);

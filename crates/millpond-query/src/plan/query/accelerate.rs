@@ -5,7 +5,7 @@ use super::node::{Acceleration, Aggregate, CteKind, Node, QueryPlan, Strategy};
 use super::node_walk::{each_own, each_scan, inputs, inputs_mut};
 use crate::DataType;
 use crate::analyze::tree::{AggregateCall, AggregateFunction};
-use crate::expr::{Arith, Expr};
+use crate::expr::{Arith, Expr, SubPlanCall};
 use crate::plan::select::LARGE_TABLE_ROWS;
 use crate::system_relations::is_system;
 
@@ -150,11 +150,11 @@ fn is_shared_expression(expr: &Expr) -> bool {
 }
 
 /// The same, where some subqueries have been computed before.
-pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(usize) -> bool) -> bool {
+pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool) -> bool {
     let mut shared = true;
     expr.walk(&mut |e| {
         shared &= match e {
-            Expr::SubPlan(call) => is_computed(call.number),
+            Expr::SubPlan(call) => is_computed(call),
             Expr::Const(_)
             | Expr::Param(_)
             | Expr::Column(_)

@@ -12,8 +12,8 @@
 use super::accelerate::is_short_work;
 use super::node::{CteKind, HashJoin, NestedLoop, Node, QueryPlan, Scan, SubPlan};
 use super::node_walk::{each_own, inputs_mut};
-use crate::analyze::tree::JoinKind;
-use crate::expr::Expr;
+use crate::analyze::tree::{JoinKind, SubqueryKind};
+use crate::expr::{Compare, Expr, SubPlanCall};
 use crate::plan::Access;
 use crate::system_relations::is_system;
 
@@ -29,8 +29,18 @@ pub(super) fn mark(plan: &mut QueryPlan) {
             marking.below(node, true);
         }
     }
-    for subplan in plan.subplans.iter_mut().filter(|subplan| subplan.once) {
+    for subplan in plan.subplans.iter_mut().filter(|subplan| runs_once(subplan)) {
         mark(&mut subplan.plan);
+    }
+}
+
+/// Whether a subquery runs for one row at most. One with a left side may run for each.
+fn runs_once(subplan: &SubPlan) -> bool {
+    match subplan.kind {
+        // Its rows become a hash table.
+        SubqueryKind::Any(_, Compare::Eq) => subplan.once,
+        SubqueryKind::Any(..) | SubqueryKind::All(..) => false,
+        _ => subplan.once,
     }
 }
 
@@ -150,8 +160,11 @@ impl Marking<'_> {
     }
 
     fn is_short(&self, expr: &Expr) -> bool {
-        let is_computed =
-            |number| self.subplans.get(number).is_some_and(|plan: &SubPlan| plan.once);
+        // One with a left side has another value for each row.
+        let is_computed = |call: &SubPlanCall| {
+            let is_once = |plan: &SubPlan| plan.once;
+            call.left.is_empty() && self.subplans.get(call.number).is_some_and(is_once)
+        };
         is_short_work(expr, &is_computed)
     }
 }

@@ -12,16 +12,17 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use millpond_sync::atomic::{AtomicBool, Ordering};
+use millpond_sync::mutant;
+use millpond_sync::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::{Held, SessionMemory};
 
-/// A piece of this size is handed over.
-pub(super) const PIECE_BYTES: usize = 32 << 10;
+/// A piece of this size is handed over. In models each row is one.
+const PIECE_BYTES: usize = if cfg!(shuttle) { 1 } else { 32 << 10 };
 /// Pieces whose memory is kept for others.
 const SPARE: usize = 16;
 /// How long the session waits before it looks whether it is to stop.
@@ -105,10 +106,8 @@ struct Given {
 pub(super) enum Taken {
     /// Give these rows.
     Piece(Piece),
-    /// Scan its own chunk.
-    Scan,
-    /// Begin to scan this chunk, which is its own from now on.
-    Begin(u32),
+    /// Scan this chunk: its own, or one that is its own from now on.
+    Scan(u32),
     Wait,
     End,
 }
@@ -134,9 +133,8 @@ impl Exchange {
         }
     }
 
-    /// What the session does next. `own` is the chunk that it scans itself, `may_scan` whether it
-    /// may begin one.
-    pub(super) fn take(&self, own: Option<u32>, may_scan: bool) -> Result<Taken> {
+    /// What the session does next. `own` is the chunk that it scans itself.
+    pub(super) fn take(&self, own: Option<u32>) -> Result<Taken> {
         let mut queue = self.queue.lock();
         loop {
             if queue.front >= self.chunks {
@@ -145,20 +143,24 @@ impl Exchange {
             let Some(front) = queue.given.front_mut() else { break };
             if let Some(piece) = front.pieces.pop_front() {
                 queue.count_less(piece.size());
-                self.room.notify_all();
+                if !mutant!("gather-take-without-wake") {
+                    self.room.notify_all();
+                }
                 return Ok(Taken::Piece(piece));
             }
             let Some(end) = front.end.take() else { break };
             queue.given.pop_front();
             queue.front += 1;
-            self.room.notify_all();
+            if !mutant!("gather-next-chunk-without-wake") {
+                self.room.notify_all();
+            }
             end?;
         }
         let has_room = queue.bytes < self.bound;
         Ok(match own {
-            Some(own) if has_room || own == queue.front => Taken::Scan,
-            None if may_scan && (has_room || queue.next == queue.front) => {
-                self.claim(&mut queue).map_or(Taken::Wait, Taken::Begin)
+            Some(own) if has_room || own == queue.front => Taken::Scan(own),
+            None if has_room || queue.next == queue.front => {
+                self.claim(&mut queue).map_or(Taken::Wait, Taken::Scan)
             }
             _ => Taken::Wait,
         })
@@ -166,20 +168,21 @@ impl Exchange {
 
     /// Waits until there may be something to take, or for some time.
     pub(super) fn wait(&self) {
-        let mut queue = self.queue.lock();
+        let queue = self.queue.lock();
         let is_ready = queue
             .given
             .front()
             .is_some_and(|front| !front.pieces.is_empty() || front.end.is_some());
         if !is_ready {
-            self.ready.wait_for(&mut queue, LOOK_AFTER);
+            let _ = self.ready.wait_for(queue, LOOK_AFTER);
         }
     }
 
     /// The next chunk, if it is not too far ahead.
     fn claim(&self, queue: &mut Queue) -> Option<u32> {
         let chunk = queue.next;
-        if chunk >= self.chunks || chunk >= queue.front + self.window {
+        let is_near = chunk < queue.front + self.window || mutant!("gather-without-window");
+        if chunk >= self.chunks || !is_near {
             return None;
         }
         queue.next += 1;
@@ -197,7 +200,7 @@ impl Exchange {
             if let Some(chunk) = self.claim(&mut queue) {
                 return Some(chunk);
             }
-            self.room.wait(&mut queue);
+            queue = self.room.wait(queue);
         }
     }
 
@@ -209,11 +212,12 @@ impl Exchange {
                 return Err(stopped());
             }
             let is_wanted = queue.front == chunk
+                && !mutant!("gather-front-waits-for-room")
                 && queue.given.front().is_some_and(|front| front.pieces.is_empty());
-            if queue.bytes < self.bound || is_wanted {
+            if queue.bytes < self.bound || is_wanted || mutant!("gather-without-bound") {
                 return self.push(queue, chunk, piece);
             }
-            self.room.wait(&mut queue);
+            queue = self.room.wait(queue);
         }
     }
 
@@ -236,7 +240,7 @@ impl Exchange {
             given.pieces.push_back(full);
         }
         drop(queue);
-        if is_front {
+        if is_front && !mutant!("gather-hand-over-without-wake") {
             self.ready.notify_one();
         }
         Ok(())
@@ -250,7 +254,7 @@ impl Exchange {
         }
         let is_front = chunk == queue.front;
         drop(queue);
-        if is_front {
+        if is_front && !mutant!("gather-end-without-wake") {
             self.ready.notify_one();
         }
     }
@@ -267,9 +271,22 @@ impl Exchange {
     /// No rows are wanted any more.
     pub(super) fn stop(&self) {
         // Under the lock, so that no thread begins to wait between its look and the wake-up.
-        let _queue = self.queue.lock();
+        let queue = self.queue.lock();
+        if mutant!("gather-stop-outside-of-lock") {
+            drop(queue);
+        }
         self.stop.store(true, Ordering::Relaxed);
         self.room.notify_all();
+    }
+
+    /// Whether a chunk that has just been claimed is not too far ahead, and not too much waits.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn is_within_bounds(&self, claimed: Option<u32>) -> bool {
+        let queue = self.queue.lock();
+        // The front chunk's piece comes on top, and that of the session's own chunk.
+        let largest = queue.given.iter().flat_map(|given| &given.pieces).map(Piece::size).max();
+        claimed.is_none_or(|chunk| chunk < queue.front + self.window)
+            && queue.bytes <= self.bound + 3 * largest.unwrap_or(0)
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -279,6 +296,7 @@ impl Exchange {
 
 impl Queue {
     fn given_of(&mut self, chunk: u32) -> Option<&mut Given> {
+        let chunk = if mutant!("gather-rows-go-to-front") { self.front } else { chunk };
         self.given.get_mut(chunk.checked_sub(self.front)? as usize)
     }
 

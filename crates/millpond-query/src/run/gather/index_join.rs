@@ -4,21 +4,22 @@
 //! [`nested_loop`]: crate::run::nested_loop
 //! [`ahead`]: crate::run::ahead
 
+use std::mem;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
-use millpond_engine::session::{IndexScan, LookupBatch, ScanWorker};
-use millpond_engine::table::{KeyRange, RowBuf};
+use millpond_engine::session::{IndexScan, LookupBatch};
+use millpond_engine::table::KeyRange;
 
+use super::current::{Current, stored};
 use super::settled;
 use crate::analyze::tree::{JoinKind, Slot};
 use crate::error::Result;
 use crate::exec::key::{self, KeyRanges};
-use crate::expr::{Env, Expr};
+use crate::expr::Expr;
 use crate::plan::query::node::Scan;
 use crate::plan::{Access, IndexRange, KeyPart};
-use crate::run::kept::{self, Keeping};
-use crate::run::{Context, SlotRow};
+use crate::run::{Context, kept};
 
 /// How many rows are looked up together, and of which size in bytes at most.
 const MOST_ROWS: usize = 256;
@@ -33,6 +34,22 @@ pub(crate) struct IndexJoin {
     pub(crate) scan: Inner,
     /// What else must hold.
     pub(crate) on: Option<Expr>,
+}
+
+impl IndexJoin {
+    /// Whether the inner row in its slot matches.
+    fn is_match(&self, current: &Current<'_>) -> Result<bool> {
+        Ok(current.holds(self.scan.filter.as_ref())? && current.holds(self.on.as_ref())?)
+    }
+
+    /// Whether an outer row gives a row that has the only inner row there may be, or no match.
+    fn has_row(&self, has_match: bool, current: &mut Current<'_>) -> Result<bool> {
+        match (self.kind, has_match) {
+            (JoinKind::Anti, _) => Ok(!has_match),
+            (JoinKind::Left, false) => current.nullify(&[self.scan.slot]).map(|()| true),
+            _ => Ok(has_match),
+        }
+    }
 }
 
 /// The inner side.
@@ -67,20 +84,17 @@ pub(super) struct Lookups {
     rows: Vec<u8>,
     ends: Vec<usize>,
     found: LookupBatch,
+    /// The next outer row.
+    at: usize,
 }
 
 impl Lookups {
     /// Adds the row that is in the slots.
-    pub(super) fn push(
-        &mut self,
-        join: &IndexJoin,
-        env: &Env<'_>,
-        (rows, keeping): (&[SlotRow], Keeping<'_>),
-    ) -> Result<()> {
+    pub(super) fn push(&mut self, join: &IndexJoin, current: &Current<'_>) -> Result<()> {
         let Access::Point { index, key } = &join.scan.access else { return Ok(()) };
-        let values = key::values(key, env)?;
+        let values = key::values(key, &current.env())?;
         self.found.push(index, key::exact(key, &values).as_deref())?;
-        kept::save_rows(rows, keeping, &join.outer, &mut self.rows)?;
+        kept::save_rows(current.rows, current.keeping(), &join.outer, &mut self.rows)?;
         self.ends.push(self.rows.len());
         Ok(())
     }
@@ -93,25 +107,28 @@ impl Lookups {
         self.ends.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(super) fn look_up(&mut self, join: &IndexJoin, scan: &ScanWorker) -> Result<()> {
+    pub(super) fn look_up(&mut self, join: &IndexJoin, current: &Current<'_>) -> Result<()> {
         let Access::Point { index, .. } = &join.scan.access else { return Ok(()) };
-        Ok(scan.lookup_many(&join.scan.table, index, &mut self.found)?)
+        self.at = 0;
+        Ok(current.scan.lookup_many(&join.scan.table, index, &mut self.found)?)
     }
 
-    /// An outer row.
-    pub(super) fn outer(&self, number: usize) -> &[u8] {
-        let end = self.ends.get(number).copied().unwrap_or_default();
-        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
-        self.rows.get(start.unwrap_or(0)..end).unwrap_or_default()
-    }
-
-    /// Copies its inner row. False if there is none.
-    pub(super) fn found(&self, number: usize, row: &mut RowBuf) -> bool {
-        self.found.row(number, row)
+    /// Puts the next row of the join into the slots, when they have been looked up. False at the
+    /// end. Then there is room for other outer rows.
+    pub(super) fn next(&mut self, join: &IndexJoin, current: &mut Current<'_>) -> Result<bool> {
+        while let Some(end) = self.ends.get(self.at) {
+            let start = self.at.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+            let outer = self.rows.get(start.unwrap_or(0)..*end).unwrap_or_default();
+            current.load(outer, &join.outer)?;
+            let number = self.at;
+            self.at += 1;
+            let is_found = self.found.row(number, current.stored(join.scan.slot)?);
+            if join.has_row(is_found && join.is_match(current)?, current)? {
+                return Ok(true);
+            }
+        }
+        self.clear();
+        Ok(false)
     }
 
     pub(super) fn clear(&mut self) {
@@ -128,38 +145,57 @@ pub(super) struct Ranges {
     range: KeyRange,
     scan: IndexScan,
     is_running: bool,
+    /// No more inner rows are wanted.
+    is_over: bool,
+    /// What the outer row gives without a match is not wanted, or has been given.
+    has_match: bool,
 }
 
 impl Ranges {
-    pub(super) fn start(&mut self, join: &IndexJoin, env: &Env<'_>) -> Result<()> {
-        self.is_running = false;
+    /// Begins with the outer row in the slots.
+    pub(super) fn begin(&mut self, join: &IndexJoin, current: &Current<'_>) -> Result<()> {
+        (self.is_running, self.is_over) = (false, false);
+        self.has_match = matches!(join.kind, JoinKind::Inner | JoinKind::Semi);
         match &join.scan.access {
-            Access::Range(range) => self.ranges.fill(range, env),
+            Access::Range(range) => self.ranges.fill(range, &current.env()),
             _ => Ok(()),
         }
     }
 
-    /// Copies the next inner row. False at the end.
-    pub(super) fn next(
-        &mut self,
-        join: &IndexJoin,
-        worker: &ScanWorker,
-        row: &mut RowBuf,
-    ) -> Result<bool> {
+    /// Puts the next inner row, or NULLs, into the slot. False at the end.
+    pub(super) fn next(&mut self, join: &IndexJoin, current: &mut Current<'_>) -> Result<bool> {
+        while !self.is_over && self.next_inner(join, current)? {
+            if !join.is_match(current)? {
+                continue;
+            }
+            self.has_match = true;
+            self.is_over = matches!(join.kind, JoinKind::Semi | JoinKind::Anti);
+            return Ok(join.kind != JoinKind::Anti);
+        }
+        if mem::replace(&mut self.has_match, true) {
+            return Ok(false);
+        }
+        join.has_row(false, current)
+    }
+
+    /// The next inner row, whether it matches or not.
+    fn next_inner(&mut self, join: &IndexJoin, current: &mut Current<'_>) -> Result<bool> {
         let Access::Range(range) = &join.scan.access else { return Ok(false) };
         let IndexRange { index, direction, .. } = &**range;
         loop {
             if self.is_running {
-                self.is_running = worker.next_of_index(&mut self.scan, row)?;
+                let row = stored(current.rows, join.scan.slot)?;
+                self.is_running = current.scan.next_of_index(&mut self.scan, row)?;
             }
             if self.is_running {
                 return Ok(true);
             }
+            current.check()?;
             if !self.ranges.next(&mut self.range) {
                 return Ok(false);
             }
             let (table, scan) = (&join.scan.table, &mut self.scan);
-            worker.start_index_scan(table, index, &self.range, *direction, scan)?;
+            current.scan.start_index_scan(table, index, &self.range, *direction, scan)?;
             self.is_running = true;
         }
     }

@@ -6,41 +6,53 @@
 //! by the size of the table and the settings whether threads are worth it. It has filled the hash
 //! tables by then. They become a [`program`], which each thread runs on chunks of the table. The
 //! session takes the rows in the order of the table ([`exchange`]). While there are none, it runs
-//! the program on a chunk of its own.
+//! the program on a chunk of its own. A program can stop after any row ([`runner`]), so the session
+//! looks at the others' rows between its own.
 //!
 //! A thread stops at the next page when the session's statement ends or is cancelled. The session
 //! waits for that before it goes on.
 //!
 //! [`plan::query::gather`]: crate::plan::query
 
+mod chunk_work;
+mod current;
 mod exchange;
 mod index_join;
+#[cfg(all(test, not(loom)))]
+mod made_chunks;
+mod probe;
 mod program;
 mod runner;
 
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use millpond_engine::EngineError;
 use millpond_engine::catalog::TableDef;
-use millpond_engine::session::{ParallelScan, Session};
+use millpond_engine::session::{ParallelScan, ScanWorker, Session};
 
-use self::exchange::{Exchange, Piece, Taken, stopped};
+use self::chunk_work::{ChunkSource, OwnWork, work_off};
+use self::exchange::{Exchange, Piece};
 use self::program::{Program, Step};
 use self::runner::Runner;
 use super::{Context, Work, kept};
 use crate::analyze::tree::{JoinKind, Slot, slot_of};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expr::Expr;
+use crate::memory::ValueRoom;
 use crate::plan::Access;
 use crate::plan::external::Surroundings;
 use crate::plan::query::gather::driving_scan;
 use crate::plan::query::node::{NestedLoop, Node, Scan};
+use crate::plan::query::node_walk::each_own;
+use crate::scan_threads::Reserved;
 use crate::settings::SessionSettings;
 use crate::system_relations::is_system;
 
 pub(super) use self::index_join::{IndexJoin, Inner};
-pub(super) use self::program::Probe;
+pub(super) use self::probe::Probe;
 
 /// Blocks of a chunk, at least and at most.
 const CHUNK_BLOCKS: (u32, u32) = (8, 64);
@@ -78,7 +90,8 @@ pub(super) fn workers_for(node: &Node, work: &Work<'_>) -> Result<usize> {
     }
 }
 
-fn workers_of(scan: &Scan, work: &Work<'_>) -> Result<usize> {
+/// None where the session must not wait: what runs long is begun anew where it may.
+pub(super) fn workers_of(scan: &Scan, work: &Work<'_>) -> Result<usize> {
     let is_read = matches!(scan.access, Access::Heap) && !is_system(&scan.table);
     if !is_read || !work.may_wait || work.threads.is_none() {
         return Ok(0);
@@ -86,10 +99,47 @@ fn workers_of(scan: &Scan, work: &Work<'_>) -> Result<usize> {
     planned_workers(work.session()?, &scan.table, work.facts.settings)
 }
 
+/// Whether the subqueries that threads need can be computed before. If one fails, the session runs
+/// the fragment by itself: maybe no row asks for it. Their expressions are those of a node, `own`,
+/// and those of the nodes below it.
+pub(super) fn can_settle<'e>(
+    own: impl Iterator<Item = &'e Expr>,
+    below: &[&Node],
+    cx: &Context<'_>,
+) -> Result<bool> {
+    let mut failed = false;
+    let mut compute = |expr: &Expr| {
+        expr.walk(&mut |part| {
+            failed |= matches!(part, Expr::SubPlan(_)) && cx.value(part).is_err();
+        });
+    };
+    own.for_each(&mut compute);
+    below.iter().for_each(|node| each_of_fragment(node, &mut compute));
+    cx.work().tick()?;
+    Ok(!failed)
+}
+
+/// Visits the expressions of a part of a fragment that ends with a node.
+fn each_of_fragment(node: &Node, visit: &mut dyn FnMut(&Expr)) {
+    each_own(node, visit);
+    match node {
+        Node::Filter { input, .. } | Node::Project { input, .. } => each_of_fragment(input, visit),
+        Node::HashJoin(join) => each_of_fragment(&join.outer, visit),
+        Node::NestedLoop(join) => {
+            each_own(&join.inner, visit);
+            each_of_fragment(&join.outer, visit);
+        }
+        _ => {}
+    }
+}
+
 /// A fragment that has not begun: a scan, and what is done with its rows.
 pub(super) struct Begun<'p> {
     scan: &'p Scan,
     workers: usize,
+    /// The scan for all threads, and the session's part of it.
+    shared: ParallelScan,
+    own: ScanWorker,
     steps: Vec<Step>,
     /// The slots of its rows.
     output: Vec<Slot>,
@@ -99,8 +149,17 @@ impl<'p> Begun<'p> {
     /// That of a scan, if it is worth it.
     pub(super) fn of_scan(scan: &'p Scan, work: &Work<'_>) -> Result<Option<Self>> {
         let workers = workers_of(scan, work)?;
-        let begun = || Self { scan, workers, steps: Vec::new(), output: vec![scan.slot] };
-        Ok((workers > 0).then(begun))
+        if workers == 0 {
+            return Ok(None);
+        }
+        let shared = work.session()?.parallel_scan(&scan.table)?;
+        let own = match shared.worker_of_pieces() {
+            Ok(own) => own,
+            // All contexts are in use. The session's own scan needs none.
+            Err(EngineError::LimitExceeded { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(Self { scan, workers, shared, own, steps: Vec::new(), output: vec![scan.slot] }))
     }
 
     pub(super) fn filter(&mut self, condition: &Expr, cx: &Context<'_>) -> Result<()> {
@@ -155,8 +214,7 @@ impl<'p> Begun<'p> {
             kept: plan.kept.clone(),
             surroundings: Arc::new(Surroundings::new(&cx.env())),
         });
-        let scan = work.session()?.parallel_scan(&self.scan.table)?;
-        Ok(Box::new(Fragment::start(program, &scan, self.workers, work)?))
+        Ok(Box::new(Fragment::start(&program, (self.shared, self.own), self.workers, work)?))
     }
 }
 
@@ -199,18 +257,34 @@ impl Chunks {
     }
 }
 
+/// A program on one thread, for one chunk after the other.
+struct ChunkRunner {
+    runner: Runner,
+    scan: ParallelScan,
+    chunks: Chunks,
+}
+
+impl ChunkSource for ChunkRunner {
+    fn begin(&mut self, chunk: u32) {
+        let blocks = self.chunks.range(chunk);
+        // That other scans don't learn of it costs them a read.
+        let _ = self.scan.report_block(blocks.start);
+        self.runner.begin(blocks);
+    }
+
+    fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
+        self.runner.fill(piece)
+    }
+}
+
 /// A fragment in execution, as the session sees it.
 pub(super) struct Fragment {
     exchange: Arc<Exchange>,
-    program: Arc<Program>,
-    scan: ParallelScan,
-    chunks: Chunks,
     threads: Vec<JoinHandle<()>>,
-    /// What the session runs itself. `None`: it only takes.
-    runner: Option<Runner>,
-    /// The chunk that it is at.
-    own: Option<u32>,
-    filling: Piece,
+    /// `None`: all rows have been taken.
+    own: Option<OwnWork<ChunkRunner>>,
+    /// The slots of its rows.
+    output: Vec<Slot>,
     /// The rows that are given now, and the next of them.
     piece: Piece,
     at: usize,
@@ -218,53 +292,41 @@ pub(super) struct Fragment {
 
 impl Fragment {
     fn start(
-        program: Arc<Program>,
-        scan: &ParallelScan,
+        program: &Arc<Program>,
+        (scan, own): (ParallelScan, ScanWorker),
         workers: usize,
         work: &Work<'_>,
     ) -> Result<Self> {
-        let chunks = Chunks::of(scan)?;
-        // A row that gives many is only for a thread, which can wait in the middle of it.
-        let may_help = program.gives_one_row();
+        let chunks = Chunks::of(&scan)?;
         let cores = work.threads.map_or(1, |threads| threads.cores());
-        let workers = workers.min(if may_help { cores.saturating_sub(1) } else { cores }.max(1));
+        let workers = workers.min(cores.saturating_sub(1).max(1));
         let window = (CHUNKS_A_THREAD * (workers + 1)) as u32;
         let exchange = Arc::new(Exchange::new(chunks.count(), window, &work.resources.memory));
+        let source = |worker| {
+            let runner = Runner::new(program, &exchange, worker);
+            ChunkRunner { runner, scan: scan.clone(), chunks }
+        };
         let mut fragment = Self {
-            exchange,
-            program,
-            scan: scan.clone(),
-            chunks,
+            exchange: Arc::clone(&exchange),
             threads: Vec::new(),
-            runner: None,
-            own: None,
-            filling: Piece::default(),
+            own: Some(OwnWork::new(source(own))),
+            output: program.output.clone(),
             piece: Piece::default(),
             at: 0,
         };
         for _ in 0..workers {
-            fragment.start_thread(work);
-        }
-        if may_help || fragment.threads.is_empty() {
-            let scan = scan.worker_of_pieces()?;
-            fragment.runner = Some(Runner::new(&fragment.program, &fragment.exchange, scan));
+            let Some(place) = place_of_thread(work) else { break };
+            let Ok(worker) = scan.worker_of_pieces() else { break };
+            fragment.start_thread(place, source(worker), work);
         }
         Ok(fragment)
     }
 
-    /// Starts a thread, if there may be one more.
-    fn start_thread(&mut self, work: &Work<'_>) {
-        let most = work.facts.settings.int("max_parallel_workers");
-        let Some(threads) = work.threads else { return };
-        let Some(place) = threads.reserve(usize::try_from(most).unwrap_or(0)) else { return };
-        let Ok(scan) = self.scan.worker_of_pieces() else { return };
-        let (program, exchange) = (Arc::clone(&self.program), Arc::clone(&self.exchange));
-        let (whole, chunks) = (self.scan.clone(), self.chunks);
+    fn start_thread(&mut self, place: Reserved, mut source: ChunkRunner, work: &Work<'_>) {
+        let (exchange, room) = (Arc::clone(&self.exchange), work.resources.memory.share());
         let started = place.start(move || {
-            let runner = Runner::new(&program, &exchange, scan);
-            // The definitions that it holds are the session's to keep.
-            drop(program);
-            work_off(runner, &whole, chunks, &exchange);
+            let _room = ValueRoom::enter(room);
+            work_off(&mut source, &exchange);
         });
         match started {
             Ok(thread) => self.threads.push(thread),
@@ -277,58 +339,23 @@ impl Fragment {
         loop {
             if let Some(row) = self.piece.row(self.at) {
                 self.at += 1;
-                kept::load(row, &self.program.output, &mut cx.rows)?;
+                kept::load(row, &self.output, &mut cx.rows)?;
                 cx.work().count_row()?;
                 return Ok(true);
             }
-            self.exchange.give_back(std::mem::take(&mut self.piece));
-            match self.next_piece(cx.work())? {
+            self.exchange.give_back(mem::take(&mut self.piece));
+            let Some(own) = &mut self.own else { return Ok(false) };
+            match own.next_piece(&self.exchange, &|| cx.work().tick())? {
                 Some(piece) => (self.piece, self.at) = (piece, 0),
-                None => return Ok(false),
+                None => self.end(),
             }
         }
     }
 
-    fn next_piece(&mut self, work: &Work<'_>) -> Result<Option<Piece>> {
-        loop {
-            work.tick()?;
-            let taken = self.exchange.take(self.own, self.runner.is_some());
-            // A thread that was stopped knows no reason, but the session does.
-            let taken = taken.or_else(|error| work.tick().and(Err(error)))?;
-            match taken {
-                Taken::Piece(piece) => return Ok(Some(piece)),
-                Taken::End => return Ok(None),
-                Taken::Wait => self.exchange.wait(),
-                Taken::Scan => self.scan_own(),
-                Taken::Begin(chunk) => {
-                    self.own = Some(chunk);
-                    if let Some(runner) = &mut self.runner {
-                        begin(runner, &self.scan, self.chunks, chunk);
-                    }
-                    self.scan_own();
-                }
-            }
-        }
-    }
-
-    /// Goes on with the chunk of its own.
-    fn scan_own(&mut self) {
-        let (Some(runner), Some(chunk)) = (&mut self.runner, self.own) else { return };
-        let filled = runner.fill(&mut self.filling, &mut |_| Ok(()));
-        let handed = self.exchange.hand_over(chunk, &mut self.filling);
-        let end = match filled.and_then(|more| handed.map(|()| more)) {
-            Ok(true) => return,
-            Ok(false) => Ok(()),
-            Err(error) => Err(error),
-        };
-        self.own = None;
-        self.exchange.end(chunk, end);
-    }
-}
-
-impl Drop for Fragment {
-    fn drop(&mut self) {
+    /// Waits for the threads, and gives back what others may use meanwhile.
+    fn end(&mut self) {
         self.exchange.stop();
+        self.own = None;
         for thread in self.threads.drain(..) {
             // A panic has been reported as the end of its chunk.
             let _ = thread.join();
@@ -336,55 +363,14 @@ impl Drop for Fragment {
     }
 }
 
-fn begin(runner: &mut Runner, scan: &ParallelScan, chunks: Chunks, chunk: u32) {
-    let blocks = chunks.range(chunk);
-    // That other scans don't learn of it costs them a read.
-    let _ = scan.report_block(blocks.start);
-    runner.begin(blocks);
-}
-
-/// What a thread does: chunk after chunk.
-fn work_off(mut runner: Runner, scan: &ParallelScan, chunks: Chunks, exchange: &Exchange) {
-    let mut piece = Piece::default();
-    while let Some(chunk) = exchange.claim_waiting() {
-        let mut claimed = Claimed { exchange, chunk, end: None };
-        begin(&mut runner, scan, chunks, chunk);
-        claimed.end = Some(scan_chunk(&mut runner, exchange, chunk, &mut piece));
-    }
-}
-
-fn scan_chunk(
-    runner: &mut Runner,
-    exchange: &Exchange,
-    chunk: u32,
-    piece: &mut Piece,
-) -> Result<()> {
-    let mut hand_over = |piece: &mut Piece| exchange.hand_over_waiting(chunk, piece);
-    loop {
-        if exchange.is_stopped() {
-            return Err(stopped());
-        }
-        match runner.fill(piece, &mut hand_over) {
-            Ok(true) if !piece.is_full() => {}
-            Ok(true) => hand_over(piece)?,
-            Ok(false) => return hand_over(piece),
-            // The rows before it come first.
-            Err(error) => return hand_over(piece).and(Err(error)),
-        }
-    }
-}
-
-/// A chunk that a thread is at. It ends with the thread's panic, too, so that the session does not
-/// wait for it.
-struct Claimed<'e> {
-    exchange: &'e Exchange,
-    chunk: u32,
-    end: Option<Result<()>>,
-}
-
-impl Drop for Claimed<'_> {
+impl Drop for Fragment {
     fn drop(&mut self) {
-        let panicked = || Err(SqlError::internal("a thread of a scan has panicked"));
-        self.exchange.end(self.chunk, self.end.take().unwrap_or_else(panicked));
+        self.end();
     }
+}
+
+/// A place for one more thread, if there is one.
+fn place_of_thread(work: &Work<'_>) -> Option<Reserved> {
+    let most = work.facts.settings.int("max_parallel_workers");
+    work.threads?.reserve(usize::try_from(most).unwrap_or(0))
 }

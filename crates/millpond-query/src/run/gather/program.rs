@@ -11,13 +11,12 @@ use millpond_engine::catalog::TableDef;
 use millpond_types::ColumnOffsets;
 
 use super::index_join::IndexJoin;
-use crate::analyze::tree::{JoinKind, Slot};
+use super::probe::Probe;
+use crate::analyze::tree::Slot;
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
-use crate::plan::Access;
 use crate::plan::external::Surroundings;
 use crate::plan::query::node::SlotKind;
-use crate::run::hash_join::JoinTable;
 
 /// A fragment of a plan, for all threads.
 pub(super) struct Program {
@@ -42,42 +41,7 @@ pub(crate) enum Step {
     Index(IndexJoin),
 }
 
-/// A hash join whose inner rows are all in memory.
-pub(crate) struct Probe {
-    /// Inner, Left, Semi or Anti.
-    pub(crate) kind: JoinKind,
-    /// It gives no rows, but notes which inner rows have a match.
-    pub(crate) gives_inner: bool,
-    pub(crate) keys: Vec<Expr>,
-    pub(crate) on: Option<Expr>,
-    pub(crate) inner: Vec<Slot>,
-    pub(crate) table: Arc<JoinTable>,
-}
-
-impl Step {
-    /// Whether a row gives one row at most.
-    fn gives_one_row(&self) -> bool {
-        match self {
-            Step::Filter(_) | Step::Project(..) => true,
-            Step::Probe(probe) => only_drops(probe.kind) || !probe.table.has_equal_keys(),
-            Step::Index(join) => {
-                only_drops(join.kind) || matches!(join.scan.access, Access::Point { .. })
-            }
-        }
-    }
-}
-
-/// Whether a join gives an outer row or nothing.
-pub(super) fn only_drops(kind: JoinKind) -> bool {
-    matches!(kind, JoinKind::Semi | JoinKind::Anti)
-}
-
 impl Program {
-    /// Whether each row of the table gives one row at most.
-    pub(super) fn gives_one_row(&self) -> bool {
-        self.steps.iter().all(Step::gives_one_row)
-    }
-
     /// Whether a row of the table meets the filter.
     #[inline]
     pub(super) fn admits(

@@ -1,67 +1,107 @@
 //! A program in execution, on one thread.
+//!
+//! Rows are pulled one at a time, so that the program can stop after any of them: at a full piece,
+//! and to look whether its rows are still wanted. A row of the table goes up through the steps. A
+//! step that may give several rows for one, or puts rows off, is a *source*. The source that was
+//! entered last is asked for its next row. When it has none, the source from which it was entered
+//! goes on. The scan of the table is the lowest source.
+//!
+//! Lookups put rows off until there are enough of them. At the end of a chunk the steps are asked
+//! from the first one on for what they have put off. If a row fails, the rows that were put off
+//! before it come first. So the error is that of one thread.
 
-use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
 use millpond_engine::session::ScanWorker;
-use millpond_engine::table::RowBuf;
 use millpond_types::ColumnOffsets;
 
-use super::exchange::{Exchange, Piece, stopped};
-use super::index_join::{IndexJoin, Lookups, Ranges};
-use super::program::{Probe, Program, Step, only_drops};
-use crate::analyze::tree::{JoinKind, Slot};
+use super::current::{Current, stored};
+use super::exchange::{Exchange, Piece};
+use super::index_join::{Lookups, Ranges};
+use super::probe::Probing;
+use super::program::{Program, Step};
 use crate::error::{Result, SqlError};
-use crate::expr::{Env, Expr, Row};
 use crate::plan::Access;
 use crate::plan::external::LocalSurroundings;
-use crate::run::hash_join::{NONE, set_key};
-use crate::run::kept::{self, Keeping};
-use crate::run::{SlotRow, Slots};
+use crate::run::SlotRow;
+use crate::run::kept;
 
-/// Pages after which a thread looks whether its rows are still wanted.
+/// Pages, and rows of joins, after which a thread looks whether its rows are still wanted.
 const PAGES_BETWEEN_LOOKS: usize = 8;
+const ROWS_BETWEEN_LOOKS: usize = 4096;
 
-/// Where full pieces go.
-pub(super) type HandOver<'h> = &'h mut dyn FnMut(&mut Piece) -> Result<()>;
+/// The scan of the table. The source of step `n` has the number `n + 1`.
+const TABLE: usize = 0;
 
 /// A program in execution, on one thread.
 pub(super) struct Runner {
     program: Arc<Program>,
     exchange: Arc<Exchange>,
     scan: ScanWorker,
-    /// The next row of the page.
-    at: usize,
     rows: Vec<SlotRow>,
     /// Of each step.
     states: Vec<StepState>,
+    place: Place,
     offsets: ColumnOffsets,
     key: Vec<u8>,
     surroundings: LocalSurroundings,
 }
 
-/// What a step keeps from one row to the next.
+/// Where a program is within a chunk.
 #[derive(Default)]
+struct Place {
+    /// The next row of the table's page.
+    at: usize,
+    /// The table has no more rows in this chunk, or none is wanted after a failure.
+    is_at_end: bool,
+    /// The source that is asked for the next row.
+    source: usize,
+    /// The step whose rows come before a failure that happens now, if they were put off.
+    first_before: usize,
+    /// What the rows that were put off come before.
+    failure: Option<SqlError>,
+}
+
+/// What a step keeps from one row to the next.
 enum StepState {
-    #[default]
+    /// It gives a row at most, and at once.
     Nothing,
-    /// Rows whose inner rows will be looked up together.
-    Lookups(Box<Lookups>),
-    /// Memory of a scan.
-    Ranges(Box<Ranges>),
+    /// The source from which it was entered, and how far it is.
+    Probe(usize, Probing),
+    Lookups(usize, Box<Lookups>),
+    Ranges(usize, Box<Ranges>),
 }
 
 impl StepState {
     fn of(step: &Step) -> Self {
         match step {
+            Step::Filter(_) | Step::Project(..) => Self::Nothing,
+            Step::Probe(_) => Self::Probe(TABLE, Probing::default()),
             Step::Index(join) => match join.scan.access {
-                Access::Point { .. } => Self::Lookups(Box::default()),
-                _ => Self::Ranges(Box::default()),
+                Access::Point { .. } => Self::Lookups(TABLE, Box::default()),
+                _ => Self::Ranges(TABLE, Box::default()),
             },
-            _ => Self::Nothing,
         }
     }
+
+    fn clear(&mut self) {
+        if let Self::Lookups(_, lookups) = self {
+            lookups.clear();
+        }
+    }
+
+    fn has_put_off(&self) -> bool {
+        matches!(self, Self::Lookups(_, lookups) if !lookups.is_empty())
+    }
+}
+
+/// What a source has given.
+enum Given {
+    Row,
+    /// It is time to look.
+    Pause,
+    End,
 }
 
 impl Runner {
@@ -74,8 +114,8 @@ impl Runner {
             program: Arc::clone(program),
             exchange: Arc::clone(exchange),
             scan,
-            at: 0,
             rows,
+            place: Place::default(),
             offsets: ColumnOffsets::default(),
             key: Vec::new(),
         }
@@ -84,254 +124,208 @@ impl Runner {
     /// Begins with other blocks.
     pub(super) fn begin(&mut self, blocks: Range<u32>) {
         self.scan.go_on_with(blocks);
+        // Of the page that was read last no row is left.
+        self.place = Place { at: usize::MAX, ..Place::default() };
+        // A chunk that has failed may have left rows.
+        self.states.iter_mut().for_each(StepState::clear);
     }
 
-    /// Adds rows, until a piece is full or some pages have been read. False at the end of the
-    /// blocks. A row of the table may give more than a piece has room for: full pieces go to
-    /// `hand_over`.
-    pub(super) fn fill(&mut self, piece: &mut Piece, hand_over: HandOver<'_>) -> Result<bool> {
-        let Self { program, exchange, scan, at, rows, states, offsets, key, surroundings } = self;
+    /// Adds rows, until a piece is full or it is time to look. False at the end of the blocks.
+    pub(super) fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
+        let Self { program, exchange, scan, rows, states, place, offsets, key, surroundings } =
+            self;
         surroundings.with(|env| {
-            let mut row =
-                OneRow { program, exchange, scan, env, rows, states, key, piece, hand_over };
-            for _ in 0..PAGES_BETWEEN_LOOKS {
-                while let Some((tid, bytes)) = row.scan.row(*at) {
-                    *at += 1;
-                    if !program.admits(bytes, env, offsets)? {
-                        continue;
-                    }
-                    stored(row.rows, program.slot)?.set(tid, bytes);
-                    row.step(0)?;
-                    if row.piece.is_full() {
-                        return Ok(true);
-                    }
+            let current = Current { program, exchange, scan, env, rows };
+            let left = (PAGES_BETWEEN_LOOKS, ROWS_BETWEEN_LOOKS);
+            let mut run = Run { current, states, place, offsets, key, left };
+            while !piece.is_full() {
+                match run.next()? {
+                    Given::Row => run.give(piece)?,
+                    Given::Pause => return Ok(true),
+                    Given::End => return Ok(false),
                 }
-                if !row.scan.advance_page()? {
-                    return row.finish().map(|()| false);
-                }
-                *at = 0;
             }
             Ok(true)
         })
     }
 }
 
-/// What a program does with a row of the table.
-struct OneRow<'r> {
-    program: &'r Program,
-    exchange: &'r Exchange,
-    scan: &'r mut ScanWorker,
-    env: &'r Env<'r>,
-    rows: &'r mut Vec<SlotRow>,
+/// One call of [`Runner::fill`].
+struct Run<'r> {
+    current: Current<'r>,
     states: &'r mut Vec<StepState>,
+    place: &'r mut Place,
+    offsets: &'r ColumnOffsets,
     key: &'r mut Vec<u8>,
-    piece: &'r mut Piece,
-    hand_over: HandOver<'r>,
+    /// Pages and rows until the next look.
+    left: (usize, usize),
 }
 
-impl OneRow<'_> {
-    /// Does what has been put off, when there are no more rows of the table.
-    fn finish(&mut self) -> Result<()> {
-        for (number, step) in self.program.steps.iter().enumerate() {
-            if let Step::Index(join) = step {
-                self.look_up(join, number)?;
+impl Run<'_> {
+    /// The next row, in the slots.
+    fn next(&mut self) -> Result<Given> {
+        loop {
+            match self.try_next() {
+                Ok(Given::End) => return self.place.failure.take().map_or(Ok(Given::End), Err),
+                Ok(given) => return Ok(given),
+                Err(failure) => self.put_off(failure)?,
             }
         }
+    }
+
+    fn try_next(&mut self) -> Result<Given> {
+        loop {
+            let source = self.place.source;
+            self.place.first_before = source;
+            if source == TABLE {
+                match self.next_of_table()? {
+                    Given::End if self.look_up_rest()? => continue,
+                    Given::Row => {}
+                    other => return Ok(other),
+                }
+            } else {
+                let Some(left) = self.left.1.checked_sub(1) else { return Ok(Given::Pause) };
+                self.left.1 = left;
+                if !self.next_of_step(source - 1)? {
+                    continue;
+                }
+            }
+            if self.pass(source)? {
+                return Ok(Given::Row);
+            }
+        }
+    }
+
+    /// The next row of the table that meets the filter.
+    fn next_of_table(&mut self) -> Result<Given> {
+        let Self { current, place, offsets, left, .. } = self;
+        if place.is_at_end {
+            return Ok(Given::End);
+        }
+        let Current { program, scan, env, rows, .. } = current;
+        loop {
+            while let Some((tid, bytes)) = scan.row(place.at) {
+                place.at += 1;
+                if program.admits(bytes, env, offsets)? {
+                    stored(rows, program.slot)?.set(tid, bytes);
+                    return Ok(Given::Row);
+                }
+            }
+            let Some(pages) = left.0.checked_sub(1) else { return Ok(Given::Pause) };
+            left.0 = pages;
+            place.at = 0;
+            if !scan.advance_page()? {
+                place.is_at_end = true;
+                return Ok(Given::End);
+            }
+        }
+    }
+
+    /// The next row of a step. If it has none, the source from which it was entered is next.
+    fn next_of_step(&mut self, number: usize) -> Result<bool> {
+        let Self { current, states, place, .. } = self;
+        current.check()?;
+        let (has_row, below) = match (current.program.steps.get(number), states.get_mut(number)) {
+            (Some(Step::Probe(probe)), Some(StepState::Probe(below, probing))) => {
+                (probing.next(probe, current)?, *below)
+            }
+            (Some(Step::Index(join)), Some(StepState::Lookups(below, lookups))) => {
+                (lookups.next(join, current)?, *below)
+            }
+            (Some(Step::Index(join)), Some(StepState::Ranges(below, ranges))) => {
+                (ranges.next(join, current)?, *below)
+            }
+            _ => return Err(no_memory()),
+        };
+        if !has_row {
+            place.source = below;
+        }
+        Ok(has_row)
+    }
+
+    /// Lets the row in the slots go through the steps from one on. True if it passes all of them.
+    /// False if it is dropped, is put off, or enters a source.
+    fn pass(&mut self, first: usize) -> Result<bool> {
+        let Self { current, states, place, key, .. } = self;
+        let program = current.program;
+        for (number, step) in program.steps.iter().enumerate().skip(first) {
+            place.first_before = number;
+            let below = place.source;
+            match (step, states.get_mut(number)) {
+                (Step::Filter(condition), _) => {
+                    if !condition.holds(&current.env())? {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                (Step::Project(slot, exprs), _) => {
+                    current.compute(*slot, exprs)?;
+                    continue;
+                }
+                (Step::Probe(probe), Some(state)) => {
+                    *state = StepState::Probe(below, Probing::begin(probe, current, key)?);
+                }
+                (Step::Index(join), Some(StepState::Lookups(from, lookups))) => {
+                    lookups.push(join, current)?;
+                    if !lookups.is_full() {
+                        return Ok(false);
+                    }
+                    place.first_before = number + 1;
+                    lookups.look_up(join, current)?;
+                    *from = below;
+                }
+                (Step::Index(join), Some(StepState::Ranges(from, ranges))) => {
+                    ranges.begin(join, current)?;
+                    *from = below;
+                }
+                _ => return Err(no_memory()),
+            }
+            place.source = number + 1;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Looks up what the first step with such rows has put off. False if there is none.
+    fn look_up_rest(&mut self) -> Result<bool> {
+        let Self { current, states, place, .. } = self;
+        let steps = current.program.steps.iter().zip(states.iter_mut()).enumerate();
+        for (number, (step, state)) in steps {
+            if let (Step::Index(join), StepState::Lookups(below, lookups)) = (step, state)
+                && !lookups.is_empty()
+            {
+                place.first_before = number + 1;
+                lookups.look_up(join, current)?;
+                (*below, place.source) = (TABLE, number + 1);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Keeps a failure for later if rows that come before it were put off.
+    fn put_off(&mut self, failure: SqlError) -> Result<()> {
+        let Place { first_before, .. } = *self.place;
+        if !self.states.iter().skip(first_before).any(StepState::has_put_off) {
+            return Err(failure);
+        }
+        // Those that come after it are not wanted.
+        self.states.iter_mut().take(first_before).for_each(StepState::clear);
+        (self.place.is_at_end, self.place.source) = (true, TABLE);
+        self.place.failure = Some(failure);
         Ok(())
-    }
-
-    /// Does what is left from a step on.
-    fn step(&mut self, number: usize) -> Result<()> {
-        let program = self.program;
-        match program.steps.get(number) {
-            None => self.give(),
-            Some(Step::Filter(condition)) => match condition.holds(&self.env())? {
-                true => self.step(number + 1),
-                false => Ok(()),
-            },
-            Some(Step::Project(slot, exprs)) => {
-                let mut values = kept::take_values(self.slot(*slot)?);
-                for expr in exprs {
-                    values.push(expr.eval(&self.env())?.into_value());
-                }
-                *self.slot(*slot)? = SlotRow::Values(values);
-                self.step(number + 1)
-            }
-            Some(Step::Probe(probe)) => self.probe(probe, number + 1),
-            Some(Step::Index(join)) => self.index(join, number),
-        }
-    }
-
-    fn probe(&mut self, probe: &Probe, next: usize) -> Result<()> {
-        let (table, mut has_match) = (&probe.table, false);
-        let mut key = mem::take(self.key);
-        let has_key = set_key(probe.keys.iter(), &self.env(), &mut key);
-        let mut entry = if has_key? { table.first(&key) } else { NONE };
-        *self.key = key;
-        while let Some(row) = table.row(entry) {
-            self.check()?;
-            kept::load(row, &probe.inner, self.rows)?;
-            if probe.gives_inner {
-                if !table.has_match(entry) && self.holds(probe.on.as_ref())? {
-                    table.set_match(entry);
-                }
-            } else if self.holds(probe.on.as_ref())? {
-                has_match = true;
-                match probe.kind {
-                    JoinKind::Semi | JoinKind::Anti => break,
-                    _ => self.step(next)?,
-                }
-            }
-            entry = table.next(entry);
-        }
-        match probe.gives_inner {
-            true => Ok(()),
-            false => self.after_matches(probe.kind, has_match, &probe.inner, next),
-        }
-    }
-
-    /// Goes on with an outer row when its inner rows have been looked at, if it does then.
-    fn after_matches(
-        &mut self,
-        kind: JoinKind,
-        has_match: bool,
-        inner: &[Slot],
-        next: usize,
-    ) -> Result<()> {
-        match (kind, has_match) {
-            (JoinKind::Semi, true) | (JoinKind::Anti, false) => self.step(next),
-            (JoinKind::Left, false) => {
-                for slot in inner {
-                    *self.slot(*slot)? = SlotRow::Null;
-                }
-                self.step(next)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn index(&mut self, join: &IndexJoin, number: usize) -> Result<()> {
-        match self.states.get_mut(number) {
-            Some(StepState::Lookups(lookups)) => {
-                let slots = Slots { kinds: &self.program.kinds, rows: self.rows };
-                let env = self.env.with_row(Row::Slots(slots));
-                let Program { kinds, kept, .. } = self.program;
-                lookups.push(join, &env, (self.rows, Keeping { kinds, kept }))?;
-                if lookups.is_full() { self.look_up(join, number) } else { Ok(()) }
-            }
-            Some(StepState::Ranges(ranges)) => {
-                let mut ranges = mem::take(ranges);
-                let result = self.read_ranges(join, &mut ranges, number + 1);
-                self.put_back(number, StepState::Ranges(ranges));
-                result
-            }
-            _ => Err(SqlError::internal("a step without memory")),
-        }
-    }
-
-    fn put_back(&mut self, number: usize, state: StepState) {
-        if let Some(place) = self.states.get_mut(number) {
-            *place = state;
-        }
-    }
-
-    /// Looks up the inner rows of the rows so far, and goes on with each of them.
-    fn look_up(&mut self, join: &IndexJoin, number: usize) -> Result<()> {
-        let Some(StepState::Lookups(lookups)) = self.states.get_mut(number) else { return Ok(()) };
-        if lookups.is_empty() {
-            return Ok(());
-        }
-        let mut lookups = mem::take(lookups);
-        let result = self.each_looked_up(join, &mut lookups, number + 1);
-        lookups.clear();
-        self.put_back(number, StepState::Lookups(lookups));
-        result
-    }
-
-    fn each_looked_up(
-        &mut self,
-        join: &IndexJoin,
-        lookups: &mut Lookups,
-        next: usize,
-    ) -> Result<()> {
-        lookups.look_up(join, self.scan)?;
-        let slot = join.scan.slot;
-        for number in 0..lookups.len() {
-            self.check()?;
-            kept::load(lookups.outer(number), &join.outer, self.rows)?;
-            let is_found = lookups.found(number, self.stored(slot)?);
-            let has_match = is_found && self.is_match(join)?;
-            if has_match && !only_drops(join.kind) {
-                self.step(next)?;
-            }
-            self.after_matches(join.kind, has_match, &[slot], next)?;
-        }
-        Ok(())
-    }
-
-    /// Goes on with the inner rows that ranges of an index lead to.
-    fn read_ranges(&mut self, join: &IndexJoin, ranges: &mut Ranges, next: usize) -> Result<()> {
-        let slot = join.scan.slot;
-        ranges.start(join, &self.env())?;
-        let mut has_match = false;
-        while ranges.next(join, self.scan, stored(self.rows, slot)?)? {
-            self.check()?;
-            if self.is_match(join)? {
-                has_match = true;
-                if only_drops(join.kind) {
-                    break;
-                }
-                self.step(next)?;
-            }
-        }
-        self.after_matches(join.kind, has_match, &[slot], next)
-    }
-
-    fn is_match(&self, join: &IndexJoin) -> Result<bool> {
-        Ok(self.holds(join.scan.filter.as_ref())? && self.holds(join.on.as_ref())?)
-    }
-
-    fn holds(&self, condition: Option<&Expr>) -> Result<bool> {
-        condition.map_or(Ok(true), |condition| condition.holds(&self.env()))
-    }
-
-    /// An error if nobody wants the rows any more.
-    fn check(&self) -> Result<()> {
-        if self.exchange.is_stopped() {
-            return Err(stopped());
-        }
-        Ok(self.scan.check_stop()?)
     }
 
     /// Adds the row that is in the slots.
-    fn give(&mut self) -> Result<()> {
-        let Program { kinds, kept, output, .. } = self.program;
-        kept::save_rows(self.rows, Keeping { kinds, kept }, output, self.piece.bytes_mut())?;
-        self.piece.end_row();
-        if self.piece.is_full() { (self.hand_over)(self.piece) } else { Ok(()) }
-    }
-
-    fn env(&self) -> Env<'_> {
-        self.env.with_row(Row::Slots(Slots { kinds: &self.program.kinds, rows: self.rows }))
-    }
-
-    fn slot(&mut self, slot: Slot) -> Result<&mut SlotRow> {
-        self.rows.get_mut(slot.index()).ok_or_else(kept::out_of_range)
-    }
-
-    fn stored(&mut self, slot: Slot) -> Result<&mut RowBuf> {
-        stored(self.rows, slot)
+    fn give(&mut self, piece: &mut Piece) -> Result<()> {
+        let Current { program, rows, .. } = &self.current;
+        let keeping = self.current.keeping();
+        kept::save_rows(rows, keeping, &program.output, piece.bytes_mut())?;
+        piece.end_row();
+        Ok(())
     }
 }
 
-/// A table's row in its slot, for the next one.
-fn stored(rows: &mut [SlotRow], slot: Slot) -> Result<&mut RowBuf> {
-    let row = rows.get_mut(slot.index()).ok_or_else(kept::out_of_range)?;
-    if !matches!(row, SlotRow::Stored(_)) {
-        *row = SlotRow::Stored(RowBuf::default());
-    }
-    match row {
-        SlotRow::Stored(row) => Ok(row),
-        _ => Err(kept::out_of_range()),
-    }
+fn no_memory() -> SqlError {
+    SqlError::internal("a step without memory")
 }

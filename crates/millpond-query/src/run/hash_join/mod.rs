@@ -13,15 +13,16 @@ use std::mem;
 use std::sync::Arc;
 
 use self::batches::Batches;
-pub(super) use self::table::{JoinTable, NONE};
+pub(super) use self::probed_by_threads::SharedTable;
+use self::table::JoinTable;
+pub(super) use self::table::NONE;
 use super::folded::Folded;
-use super::gather::workers_for;
 use super::state::State;
 use super::{Context, SlotRow, datum_key, kept, parts};
 use crate::analyze::tree::{JoinKind, Slot};
 use crate::error::Result;
 use crate::expr::{Env, Expr};
-use crate::memory::{Cursor, Held, PartRows, RowStore};
+use crate::memory::{Cursor, Held, PartRows, Resources, RowStore};
 use crate::plan::query::node::HashJoin;
 
 /// The least memory of a table.
@@ -42,7 +43,7 @@ pub(super) struct HashJoinState {
     /// `None`: all inner rows are in the table.
     batches: Option<Box<Batches>>,
     /// The table that threads have, and probe.
-    shared: Option<Arc<JoinTable>>,
+    shared: Option<Arc<SharedTable>>,
     /// The outer rows of the current batch, if it is not the first.
     outer_rows: PartRows,
     /// Inner rows with a NULL in their key, if the join keeps them.
@@ -97,7 +98,7 @@ impl HashJoinState {
             is_fixed,
             table: JoinTable::default(),
             bound: 0,
-            held: Held::new(&resources.memory, "Hash Join"),
+            held: held(resources),
             batches: None,
             shared: None,
             outer_rows: PartRows::default(),
@@ -135,10 +136,7 @@ impl HashJoinState {
             cx.work().tick()?;
             match self.phase {
                 Phase::Start => {
-                    let workers = match join.gathers {
-                        true => workers_for(&join.outer, cx.work())?,
-                        false => 0,
-                    };
+                    let workers = self.workers(join, cx)?;
                     self.build(join, workers, cx)?;
                     self.phase = Phase::NextOuter;
                     if workers > 0 {
@@ -392,6 +390,10 @@ impl HashJoinState {
         nullify(&self.outer_slots, cx)?;
         Ok(true)
     }
+}
+
+fn held(resources: &Resources) -> Held {
+    Held::new(&resources.memory, "Hash Join")
 }
 
 /// Whether inner rows are given when all outer rows have been looked at.

@@ -3,14 +3,32 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::{HashJoinState, Phase, after_outer, keeps_outer};
+use super::{HashJoinState, JoinTable, Phase, after_outer, held, keeps_outer};
 use crate::error::{Result, SqlError};
+use crate::memory::Held;
 use crate::plan::query::node::HashJoin;
 use crate::run::Context;
-use crate::run::gather::{Begun, Probe, settled, workers_for};
+use crate::run::gather::{Begun, Probe, can_settle, settled, workers_for};
 use crate::run::state::State;
 
+/// The inner rows of a join, for several threads.
+pub(in crate::run) struct SharedTable {
+    pub(in crate::run) rows: JoinTable,
+    /// What they take counts as long as a fragment has them: the state of the join may be gone.
+    held: Held,
+}
+
 impl HashJoinState {
+    /// How many threads besides the session run the join, if a fragment ends with it.
+    pub(super) fn workers(&self, join: &HashJoin, cx: &Context<'_>) -> Result<usize> {
+        if !join.gathers {
+            return Ok(0);
+        }
+        let workers = workers_for(&join.outer, cx.work())?;
+        let own = join.keys.iter().map(|(outer, _)| outer).chain(&join.on);
+        Ok(if workers > 0 && can_settle(own, &[&join.outer], cx)? { workers } else { 0 })
+    }
+
     /// Runs the join and what is below it on several cores, if that is worth it.
     pub(super) fn gather(&mut self, join: &HashJoin, cx: &mut Context<'_>) -> Result<()> {
         if let Some(mut begun) = self.begin_outer(join, cx)? {
@@ -59,8 +77,9 @@ impl HashJoinState {
         while self.outer.next(&join.outer, cx)? {}
         // The threads end, and the table is the session's again.
         self.outer = State::new(&join.outer, cx)?;
-        let table = self.shared.take().and_then(Arc::into_inner);
-        self.table = table.ok_or_else(|| SqlError::internal("threads have a table of a join"))?;
+        let shared = self.shared.take().and_then(Arc::into_inner);
+        let shared = shared.ok_or_else(|| SqlError::internal("threads have a table of a join"))?;
+        (self.table, self.held) = (shared.rows, shared.held);
         self.phase = after_outer(join);
         Ok(())
     }
@@ -68,7 +87,8 @@ impl HashJoinState {
     /// What threads do with the table, which they share from now on.
     fn share(&mut self, join: &HashJoin, cx: &Context<'_>) -> Result<Probe> {
         let keys = join.keys.iter().map(|(outer, _)| settled(outer, cx));
-        let table = Arc::new(mem::take(&mut self.table));
+        let held = mem::replace(&mut self.held, held(cx.work().resources));
+        let table = Arc::new(SharedTable { rows: mem::take(&mut self.table), held });
         self.shared = Some(Arc::clone(&table));
         Ok(Probe {
             kind: join.kind,

@@ -50,8 +50,6 @@ pub(in crate::run) struct JoinTable {
     /// A bit for each record, by its number: it has a match. Empty if nobody asks. Threads set
     /// bits, and the session reads them when the threads have ended. So they order nothing.
     matches: Vec<AtomicU64>,
-    /// Two rows have the same key. Known when the buckets have been made.
-    has_equal_keys: bool,
     hasher: RandomState,
 }
 
@@ -132,22 +130,13 @@ impl JoinTable {
             let hash = self.field(number, HASH);
             let bucket = hash as usize & (self.buckets.len() - 1);
             if let Some(bucket) = self.buckets.get_mut(bucket) {
-                let may_be_there = bucket.tags & tag(hash) != 0;
                 bucket.tags |= tag(hash);
                 let next = std::mem::replace(&mut bucket.first, number);
                 self.set_field(number, NEXT, next);
-                if may_be_there && !self.has_equal_keys {
-                    self.has_equal_keys = self.next(number) != NONE;
-                }
             }
             number -= self.field(number, BEFORE);
         }
         Ok(())
-    }
-
-    /// Whether two rows have the same key.
-    pub(in crate::run) fn has_equal_keys(&self) -> bool {
-        self.has_equal_keys
     }
 
     /// The first row with a key, or [`NONE`].

@@ -1,0 +1,29 @@
+//! The mutants of millpond-query: what threads of fragments hand to the session (ADR 27).
+
+use super::{Build, Mutant, mutant};
+
+const PLAIN: (&str, Build) = ("millpond-query", Build::Plain);
+const SHUTTLE: (&str, Build) = ("millpond-query", Build::Shuttle);
+
+const IN_ORDER: &str = "run::gather::chunk_work::models::shuttle_rows_come_in_order";
+const ENDS: &str = "run::gather::chunk_work::models::shuttle_threads_end_when_no_rows_are_wanted";
+const ERRORS: &str = "run::gather::chunk_work::models::shuttle_rows_before_an_error_come_first";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    mutant("gather-take-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-next-chunk-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-hand-over-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-end-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-front-waits-for-room", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-without-window", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-without-bound", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-rows-go-to-front", "ADR 27", SHUTTLE, IN_ORDER),
+    mutant("gather-stop-outside-of-lock", "ADR 27", SHUTTLE, ENDS),
+    mutant("gather-error-before-rows", "ADR 27", SHUTTLE, ERRORS),
+    mutant(
+        "gather-panic-leaves-chunk",
+        "ADR 27",
+        PLAIN,
+        "run::gather::chunk_work::tests::panic_of_a_thread_is_an_error",
+    ),
+];
