@@ -9,6 +9,7 @@
 pub(crate) mod arith;
 pub mod bind;
 pub mod cast;
+mod disjunction;
 mod eval;
 mod fold;
 mod func;

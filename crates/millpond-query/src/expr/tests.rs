@@ -60,6 +60,25 @@ fn what_is_the_same_for_all_rows_is_computed_once() {
     assert_eq!(folded(random.clone()), random);
 }
 
+#[test]
+fn equal_parameters_show_what_the_sides_of_an_or_have_in_common() {
+    let params = [5, 5, 0, 1, 1].map(Value::Int4);
+    let folded = |expr: Expr| with_params(&params, |env| expr.folded(env)).unwrap();
+    let is = |column, value| Expr::Compare(Compare::Eq, Box::new((Expr::Column(column), value)));
+    let (param, int) = (Expr::Param, |value| Expr::Const(Value::Int4(value)));
+    let or = |a, b| Expr::Or(vec![Expr::And(a), Expr::And(b)]);
+    let written =
+        or(vec![is(1, param(3)), is(0, param(0))], vec![is(2, param(2)), is(0, param(1))]);
+    let rest = Expr::Or(vec![is(1, int(1)), is(2, int(0))]);
+    assert_eq!(folded(written), Expr::And(vec![is(0, int(5)), rest]));
+    // What may fail stays behind what is before it.
+    let quotient = |number| Expr::Arith(Arith::Div, Box::new((number, Expr::Column(3))));
+    let tested = |number: Expr| Expr::Compare(Compare::Eq, Box::new((quotient(number), int(2))));
+    let written = or(vec![is(1, int(1)), tested(param(0))], vec![is(2, int(2)), tested(param(1))]);
+    let expected = or(vec![is(1, int(1)), tested(int(5))], vec![is(2, int(2)), tested(int(5))]);
+    assert_eq!(folded(written), expected);
+}
+
 /// Answers of PostgreSQL 15: an expression, then its type and value or its error.
 const ANSWERS: &[&str] = &[
     include_str!("answers/calls.txt"),

@@ -6,7 +6,6 @@ mod array;
 mod call;
 mod coerce;
 mod condition;
-mod disjunction;
 mod literal;
 mod names;
 mod object_cast;

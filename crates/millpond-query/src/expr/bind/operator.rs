@@ -3,10 +3,10 @@
 use millpond_syntax::tree::{self, AExpr, AExprKind, Name, Node, Operand};
 
 use super::call::as_result;
-use super::disjunction::disjunction;
 use super::{Binder, Coercion, ParamTypes, Scope, Typed, beyond};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::disjunction::disjunction;
 use crate::expr::func::catalog::Param;
 use crate::expr::func::operators::{self, Operator, Work};
 use crate::expr::func::resolve::{self, Candidate, Choice};

@@ -1,16 +1,43 @@
-//! Conditions that all sides of an OR have: they hold beside it, where joins and indexes use them.
+//! Conditions that all sides of an OR have: they hold beside it, where joins and indexes use them,
+//! and where rows that fail them fail at once.
 
 use std::slice;
 
 use crate::expr::Expr;
 
 /// `arms` with OR between them: `(a AND b) OR (a AND c)` as `a AND (b OR c)`.
-pub(super) fn disjunction(mut arms: Vec<Expr>) -> Expr {
+pub(super) fn disjunction(arms: Vec<Expr>) -> Expr {
+    factored_out(arms, |e| !e.is_volatile())
+}
+
+/// The same, with conditions only that can't fail: they may be evaluated for rows for which those
+/// before them in their arm do not hold.
+pub(super) fn careful_disjunction(arms: Vec<Expr>) -> Expr {
+    factored_out(arms, cannot_fail)
+}
+
+fn cannot_fail(e: &Expr) -> bool {
+    let mut is_safe = true;
+    e.walk(&mut |part| {
+        is_safe &= matches!(
+            part,
+            Expr::Column(_)
+                | Expr::Const(_)
+                | Expr::Compare(..)
+                | Expr::In(..)
+                | Expr::IsNull(..)
+                | Expr::Not(_)
+        );
+    });
+    is_safe
+}
+
+fn factored_out(mut arms: Vec<Expr>, may_move: impl Fn(&Expr) -> bool) -> Expr {
     let Some((first, others)) = arms.split_first() else { return Expr::Or(arms) };
     let is_in_all = |e: &&Expr| others.iter().all(|arm| conjuncts(arm).contains(e));
     let mut common: Vec<Expr> = Vec::new();
     for e in conjuncts(first).iter().filter(is_in_all) {
-        if !e.is_volatile() && !common.contains(e) {
+        if may_move(e) && !common.contains(e) {
             common.push(e.clone());
         }
     }
