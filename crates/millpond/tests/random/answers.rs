@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use millpond::types::text;
 use millpond::{ColumnDesc, CommandTag, Connection, CopyFormat, Datum, Result, RowSink};
@@ -11,7 +12,7 @@ use crate::common::{Fresh, drive, fresh};
 
 /// A database and a session on it.
 pub struct Answers {
-    fresh: Fresh,
+    fresh: Arc<Fresh>,
     connection: Connection,
 }
 
@@ -33,12 +34,20 @@ pub enum Outcome {
 impl Answers {
     /// Runs statements that must succeed on a new database.
     pub fn new(script: &[String]) -> Self {
-        let fresh = fresh();
+        let fresh = Arc::new(fresh());
         let mut answers = Answers { connection: connect(&fresh), fresh };
         for statement in script {
             let answer = answers.answer(statement);
             assert!(answer.refusal().is_none(), "{statement}: {answer}");
         }
+        answers.limit_time();
+        answers
+    }
+
+    /// Another session of the same database.
+    pub fn beside(&self) -> Self {
+        let fresh = Arc::clone(&self.fresh);
+        let mut answers = Answers { connection: connect(&fresh), fresh };
         answers.limit_time();
         answers
     }

@@ -13,6 +13,7 @@ mod catalog;
 #[path = "../common/mod.rs"]
 mod common;
 mod expressions;
+mod fragments;
 mod joins;
 mod known;
 mod queries;

@@ -107,16 +107,26 @@ pub const LARGE: Table = Table {
 
 /// The statements that make the tables and fill them.
 pub fn script(rng: &mut StdRng) -> Vec<String> {
+    script_with(rng, None)
+}
+
+/// The same, with a column behind the others that fills a page with each row.
+pub fn wide_script(rng: &mut StdRng) -> Vec<String> {
+    script_with(rng, Some("repeat('x', 5000)"))
+}
+
+fn script_with(rng: &mut StdRng, last: Option<&str>) -> Vec<String> {
     let mut statements = Vec::new();
     for table in TABLES.iter().chain([&LARGE]) {
-        let columns: Vec<String> =
+        let mut columns: Vec<String> =
             table.columns.iter().map(|(name, ty)| format!("{name} {}", ty.name())).collect();
+        columns.extend(last.map(|_| "last text".to_owned()));
         let key = if table.key.is_empty() { String::new() } else { format!(", {}", table.key) };
         statements.push(format!("create table {} ({}{key})", table.name, columns.join(", ")));
         for index in table.indexes {
             statements.push(format!("create index on {} ({index})", table.name));
         }
-        let rows: Vec<String> = (0..table.rows).map(|row| values(rng, table, row)).collect();
+        let rows: Vec<String> = (0..table.rows).map(|row| values(rng, table, row, last)).collect();
         if !rows.is_empty() {
             statements.push(format!("insert into {} values {}", table.name, rows.join(", ")));
         }
@@ -129,8 +139,8 @@ pub fn script(rng: &mut StdRng) -> Vec<String> {
 }
 
 /// A row of a table. Its key follows from its number.
-fn values(rng: &mut StdRng, table: &Table, row: usize) -> String {
-    let fields: Vec<String> = table
+fn values(rng: &mut StdRng, table: &Table, row: usize, last: Option<&str>) -> String {
+    let mut fields: Vec<String> = table
         .columns
         .iter()
         .map(|(name, ty)| match *name {
@@ -140,6 +150,7 @@ fn values(rng: &mut StdRng, table: &Table, row: usize) -> String {
             _ => constant(rng, *ty),
         })
         .collect();
+    fields.extend(last.map(str::to_owned));
     format!("({})", fields.join(", "))
 }
 
