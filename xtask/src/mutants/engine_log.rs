@@ -215,4 +215,46 @@ pub(super) const MUTANTS: &[Mutant] = &[
         PLAIN,
         "recovery::settle::tests::a_file_of_the_user_that_the_catalog_does_not_name_is_found",
     ),
+    mutant(
+        "wal-pause-beside-full-ring",
+        "ADR 28",
+        SHUTTLE,
+        "wal::models::write_ahead::pauses::inserter_that_needs_room_ends_a_pause",
+    ),
+    mutant(
+        "wal-pause-beside-flush",
+        "ADR 28",
+        SHUTTLE,
+        "wal::models::write_ahead::pauses::checkpoint_ends_a_pause",
+    ),
+    mutant(
+        "wal-pause-after-stop",
+        "ADR 28",
+        SHUTTLE,
+        "wal::models::write_ahead::pauses::stop_ends_a_pause",
+    ),
+    mutant(
+        "wal-pause-beside-tasks",
+        "ADR 28",
+        SHUTTLE,
+        "wal::models::write_ahead::pauses::task_of_an_event_loop_ends_a_pause",
+    ),
+    mutant(
+        "wal-join-without-wake",
+        "ADR 28",
+        SHUTTLE,
+        "wal::models::write_ahead::pauses::two_commits_have_one_sync",
+    ),
+    mutant(
+        "wal-cut-short-wait-counts",
+        "ADR 28",
+        SHUTTLE,
+        "wal::models::write_ahead::pauses::pause_cut_short_does_not_count",
+    ),
+    mutant(
+        "wal-wait-for-nobody-again",
+        "ADR 28",
+        PLAIN,
+        "wal::companions::tests::waits_for_nobody_get_rare",
+    ),
 ];

@@ -6,9 +6,12 @@
 //!
 //! The leader expects as many as the group before had: those that it synced for, and those that
 //! were waiting by then. It waits no longer than a sync takes. A wait in which nobody comes is lost
-//! time, so the next ones are left out: one, then two, four, and so on.
+//! time, so the next ones are left out: one, then two, four, and so on. A wait that something else
+//! cuts short counts only if somebody has come.
 
 use std::time::Duration;
+
+use millpond_sync::mutant;
 
 /// Where syncs are faster, parking and waking a thread takes as long as what could be gained.
 const LEAST_SYNC: Duration = Duration::from_micros(50);
@@ -55,7 +58,7 @@ impl Companions {
     pub(super) fn waited(&mut self, has_come: bool) {
         if has_come {
             self.penalty /= 2;
-        } else {
+        } else if !mutant!("wal-wait-for-nobody-again") {
             self.left_out = self.penalty.max(1);
             self.penalty = (self.left_out * 2).min(MOST_LEFT_OUT);
         }

@@ -137,24 +137,33 @@ impl Log {
         let (expected, others) = (group.size(), group.waiting());
         let Some(wait) = companions.wait(expected, 1 + others) else { return };
         group.set_pausing(true);
-        self.pause(wait, || group.has_tasks() || 1 + group.waiting() >= expected);
+        let has_tasks = || group.has_tasks() && !mutant!("wal-pause-beside-tasks");
+        let is_over = self.pause(wait, || has_tasks() || 1 + group.waiting() >= expected);
         group.set_pausing(false);
-        companions.waited(group.waiting() > others);
+        // A wait that was cut short does not tell whether somebody would have come.
+        let has_come = group.waiting() > others;
+        if has_come || is_over || mutant!("wal-cut-short-wait-counts") {
+            companions.waited(has_come);
+        }
     }
 
-    /// Parks the leader, until it is `enough` or another thread cannot wait.
-    fn pause(&self, pause: Duration, enough: impl Fn() -> bool) {
+    /// Parks the leader, until it is `enough` or another thread cannot wait. True if the time was
+    /// over before.
+    fn pause(&self, pause: Duration, enough: impl Fn() -> bool) -> bool {
         let deadline = Some(clock::now() + pause);
         let wanted = || self.flushing.wanted.load(Ordering::Acquire);
         let hurried = || self.flushing.hurried.load(Ordering::Acquire);
-        let idle = || {
-            wanted() <= self.insertion.written().get()
-                && hurried() <= self.flushed().get()
-                && !self.is_stopping()
-                && !enough()
-        };
-        while let ParkResult::Unparked(_) = parking::park(self.flushing.pause_key(), idle, deadline)
-        {
+        let has_room =
+            || mutant!("wal-pause-beside-full-ring") || wanted() <= self.insertion.written().get();
+        let is_early = || mutant!("wal-pause-beside-flush") || hurried() <= self.flushed().get();
+        let is_running = || mutant!("wal-pause-after-stop") || !self.is_stopping();
+        let idle = || has_room() && is_early() && is_running() && !enough();
+        loop {
+            match parking::park(self.flushing.pause_key(), idle, deadline) {
+                ParkResult::Unparked(_) => {}
+                ParkResult::TimedOut => return true,
+                ParkResult::Invalid => return false,
+            }
         }
     }
 

@@ -13,10 +13,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use millpond_buffer::Lsn;
-use millpond_sync::CachePadded;
 use millpond_sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use millpond_sync::parking;
 use millpond_sync::sync::{Arc, Mutex, MutexGuard};
+use millpond_sync::{CachePadded, mutant, parking};
 
 /// A group of waiters and the state that only a leader uses.
 pub(crate) struct Group<L> {
@@ -127,7 +126,7 @@ impl<L> Group<L> {
         queue.push(waiter);
         self.waiting.store(queue.len(), Ordering::SeqCst);
         drop(queue);
-        if self.pausing.load(Ordering::SeqCst) {
+        if self.pausing.load(Ordering::SeqCst) && !mutant!("wal-join-without-wake") {
             parking::unpark_all(self.pause_key());
         }
         is_first
