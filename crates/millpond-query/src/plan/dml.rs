@@ -7,9 +7,8 @@ use millpond_syntax::tree::{
     self, DeleteStmt, Indirection, Node, RangeVar, ResTarget, SetClause, UpdateStmt,
 };
 
-use super::access::{Choice, Lookup};
 use super::scope::{FromScope, FromTable, find_table, undefined_table};
-use super::{ChangePlan, Output, Planner, Target, access};
+use super::{ChangePlan, Output, Planner, Target};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -188,9 +187,7 @@ impl Planner<'_> {
             set.push((column, value));
         }
         let condition = self.where_clause(update.where_clause.as_ref(), binder, &scope)?;
-        let lookup = Lookup::only(&table);
-        let Choice { access, filter, .. } =
-            access::choose(&lookup, self.indexes, condition.as_ref(), &[]);
+        let (access, filter, _) = self.access(&table, condition.as_ref(), &[]);
         let returning = self.returning(&update.returning_list, &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: Some(set), returning })
@@ -208,9 +205,7 @@ impl Planner<'_> {
         let tables = [FromTable::only(&table, &alias)];
         let scope = FromScope(&tables);
         let condition = self.where_clause(delete.where_clause.as_ref(), binder, &scope)?;
-        let lookup = Lookup::only(&table);
-        let Choice { access, filter, .. } =
-            access::choose(&lookup, self.indexes, condition.as_ref(), &[]);
+        let (access, filter, _) = self.access(&table, condition.as_ref(), &[]);
         let returning = self.returning(&delete.returning_list, &table, &alias, binder)?;
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: None, returning })

@@ -54,8 +54,8 @@ impl SortKey {
 
 /// An index that gives an order, and which way to read it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ordered {
-    pub(crate) index: Arc<IndexDef>,
+pub(crate) struct Ordered<'t> {
+    pub(crate) index: &'t Arc<IndexDef>,
     pub(crate) direction: Direction,
 }
 
@@ -176,24 +176,24 @@ pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<
 }
 
 /// The indexes whose order serves sort keys over one table: these are an index's leading columns,
-/// all one way. Columns that the condition makes equal to one value order nothing, in an index as
+/// all one way. Columns that conditions make equal to one value order nothing, in an index as
 /// among the keys.
-pub(super) fn orders_of_indexes(
-    lookup: &Lookup<'_>,
-    indexes: &UsableIndexes<'_>,
+pub(super) fn orders_of_indexes<'t>(
+    lookup: &Lookup<'t, '_>,
+    indexes: &'t UsableIndexes<'_>,
     sort: &[SortKey],
-    condition: Option<&Expr>,
-) -> Vec<Ordered> {
+    conjuncts: &[&Expr],
+) -> Vec<Ordered<'t>> {
     if sort.is_empty() {
         return Vec::new();
     }
-    let fixed = access::fixed_columns(lookup, condition);
+    let fixed = access::fixed_columns(lookup, conjuncts);
     let is_fixed =
         |key: &SortKey| lookup.own_column(&key.expr).is_some_and(|own| fixed.contains(&own));
     let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(key)).collect();
-    let ordered = |index: &Arc<IndexDef>| {
+    let ordered = |index: &'t Arc<IndexDef>| {
         let direction = direction_for(lookup, index, &fixed, &keys)?;
-        Some(Ordered { index: Arc::clone(index), direction })
+        Some(Ordered { index, direction })
     };
     indexes.of(lookup.table).filter_map(ordered).collect()
 }
@@ -201,7 +201,7 @@ pub(super) fn orders_of_indexes(
 /// Which way to read an index so that rows are in the order of the keys; `None` if neither way
 /// gives it.
 fn direction_for(
-    lookup: &Lookup<'_>,
+    lookup: &Lookup<'_, '_>,
     index: &IndexDef,
     fixed: &[usize],
     keys: &[&SortKey],

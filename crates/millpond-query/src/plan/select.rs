@@ -8,7 +8,7 @@ use millpond_syntax::tree::{
     SimpleSelect,
 };
 
-use super::access::{Choice, Lookup};
+use super::access::{Conjuncts, Lookup, conjuncts};
 use super::from::OnlyTable;
 use super::order::{extreme_key, orders_of_indexes};
 use super::scope::{FromScope, FromTable};
@@ -69,15 +69,8 @@ impl Planner<'_> {
         let condition = self.where_clause(select.where_clause.as_ref(), binder, &scope)?;
         let (results, sort) = self.results(query, select, &scope, binder)?;
         let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
-        let lookup = Lookup::only(&table);
-        let wanted = orders_of_indexes(
-            &lookup,
-            self.indexes,
-            extreme.as_ref().unwrap_or(&sort),
-            condition.as_ref(),
-        );
-        let Choice { access, filter, is_ordered, .. } =
-            access::choose(&lookup, self.indexes, condition.as_ref(), &wanted);
+        let order = extreme.as_ref().unwrap_or(&sort);
+        let (access, filter, is_ordered) = self.access(&table, condition.as_ref(), order);
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
         }
@@ -91,6 +84,23 @@ impl Planner<'_> {
         let first_only = extreme.is_some() && is_ordered;
         let table = Some(table);
         Ok(SelectPlan { table, access, filter, condition, first_only, results, lock: None })
+    }
+
+    /// How the rows of the only table are found, what that leaves to be filtered, and whether they
+    /// come in the wanted order.
+    pub(super) fn access(
+        &self,
+        table: &TableDef,
+        condition: Option<&Expr>,
+        order: &[SortKey],
+    ) -> (Access, Option<Expr>, bool) {
+        let lookup = Lookup::only(table);
+        let conjuncts: Conjuncts<'_> = conjuncts(condition).iter().collect();
+        let wanted = orders_of_indexes(&lookup, self.indexes, order, &conjuncts);
+        let choice = access::choose(&lookup, self.indexes, &conjuncts, &wanted);
+        let is_ordered = choice.is_ordered;
+        let (access, filter) = choice.made();
+        (access, filter, is_ordered)
     }
 
     fn is_accelerated(&self, table: &TableDef, results: &Results) -> bool {

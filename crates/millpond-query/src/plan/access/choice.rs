@@ -1,45 +1,74 @@
-//! The choice of an access for a condition.
+//! The choice of an access for conditions.
 
 use std::sync::Arc;
 
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
+use smallvec::{SmallVec, smallvec};
 
 use super::sargable::{Op, Sargable, disjuncts, sargables};
 use super::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, all_of, conjuncts};
 use crate::expr::{Compare, Expr};
 use crate::plan::{Ordered, UsableIndexes};
 
-/// The access for a condition.
-pub(crate) struct Choice {
-    pub(crate) access: Access,
-    /// What it leaves to be filtered.
-    pub(crate) filter: Option<Expr>,
+/// The access for some conditions. Its values are still theirs: of most choices only the cost is
+/// wanted.
+pub(crate) struct Choice<'c> {
+    table: &'c TableDef,
+    conjuncts: &'c [&'c Expr],
+    /// The part of an index that is read, and which way. `None`: all rows, page by page.
+    pub(crate) part: Option<(IndexPart<'c>, Direction)>,
     /// Whether it gives the order that was wanted, or no more than one row.
     pub(crate) is_ordered: bool,
 }
 
-/// The best access for a condition, in the wanted order if an index that serves the condition as
-/// well gives it. `wanted` are the indexes that give the order.
-pub(crate) fn choose(
-    lookup: &Lookup<'_>,
-    indexes: &UsableIndexes<'_>,
-    condition: Option<&Expr>,
-    wanted: &[Ordered],
-) -> Choice {
-    let (table, conjuncts) = (lookup.table, conjuncts(condition));
-    let usable = sargables(lookup, conjuncts, 0);
+/// What is read of an index.
+pub(crate) struct IndexPart<'c> {
+    pub(crate) index: &'c Arc<IndexDef>,
+    pub(crate) any_of: SmallVec<[Bounds<'c>; 1]>,
+    /// The places of the conjuncts that need not be looked at again.
+    taken: Places,
+}
+
+type Places = SmallVec<[usize; 4]>;
+
+/// Bounds of keys: see [`KeyBounds`].
+#[derive(Default)]
+pub(crate) struct Bounds<'c> {
+    pub(crate) equal: SmallVec<[&'c Expr; 2]>,
+    pub(crate) list: Option<List<'c>>,
+    pub(crate) from: Option<(&'c Expr, bool)>,
+    pub(crate) to: Option<(&'c Expr, bool)>,
+}
+
+/// Values of a key column: see [`KeyList`].
+#[derive(Clone, Copy)]
+pub(crate) enum List<'c> {
+    Items(&'c [Expr]),
+    Array(&'c Expr),
+}
+
+/// The best access for some conditions, in the wanted order if an index that serves them as well
+/// gives it. `wanted` are the indexes that give the order.
+pub(crate) fn choose<'c>(
+    lookup: &Lookup<'c, '_>,
+    indexes: &'c UsableIndexes<'_>,
+    conjuncts: &'c [&'c Expr],
+    wanted: &[Ordered<'_>],
+) -> Choice<'c> {
+    let table = lookup.table;
+    let usable = sargables(lookup, conjuncts.iter().copied(), 0);
     let ors: Vec<Alternatives<'_>> = conjuncts
         .iter()
         .enumerate()
         .filter_map(|(place, conjunct)| Alternatives::of(lookup, conjunct, place, conjuncts.len()))
         .collect();
     let order_of = |index: &IndexDef| wanted.iter().find(|ordered| ordered.index.oid == index.oid);
-    let mut best: Option<(u32, Candidate)> = None;
+    let mut best: Option<(u32, IndexPart<'c>)> = None;
     for index in indexes.of(table) {
-        let mut candidate = Candidate::new(index, table, &usable);
+        let mut candidate = IndexPart::new(index, &usable);
         for alternatives in &ors {
-            if let Some(other) = Candidate::of_any(index, table, &usable, alternatives)
+            if let Some(other) = IndexPart::of_any(index, &usable, alternatives)
                 && other.score() > candidate.score()
             {
                 candidate = other;
@@ -54,21 +83,37 @@ pub(crate) fn choose(
             best = Some((score, candidate));
         }
     }
-    let Some((_, candidate)) = best else {
-        let filter = condition.cloned();
-        return Choice { access: Access::Heap, filter, is_ordered: false };
+    let Some((_, part)) = best else {
+        return Choice { table, conjuncts, part: None, is_ordered: false };
     };
-    let rest = conjuncts
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| !candidate.taken.contains(place))
-        .map(|(_, conjunct)| conjunct.clone())
-        .collect();
-    let filter = all_of(rest);
-    let ordered = order_of(&candidate.index);
+    let ordered = order_of(part.index);
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
-    let is_ordered = candidate.is_point() || ordered.is_some();
-    Choice { access: candidate.into_access(direction), filter, is_ordered }
+    let is_ordered = part.is_point() || ordered.is_some();
+    Choice { table, conjuncts, part: Some((part, direction)), is_ordered }
+}
+
+impl<'c> Choice<'c> {
+    /// Whether it finds no more than one row.
+    pub(crate) fn is_point(&self) -> bool {
+        self.part.as_ref().is_some_and(|(part, _)| part.is_point())
+    }
+
+    /// The conditions that it leaves to be filtered.
+    pub(crate) fn rest(&self) -> impl Iterator<Item = &'c Expr> {
+        let taken: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.taken);
+        let conjuncts = self.conjuncts.iter().enumerate();
+        conjuncts.filter(move |(place, _)| !taken.contains(place)).map(|(_, conjunct)| *conjunct)
+    }
+
+    /// The access, and the condition that it leaves to be filtered.
+    pub(crate) fn made(self) -> (Access, Option<Expr>) {
+        let filter = all_of(self.rest().cloned().collect());
+        let access = match self.part {
+            Some((part, direction)) => part.into_access(self.table, direction),
+            None => Access::Heap,
+        };
+        (access, filter)
+    }
 }
 
 /// A conjunct that is an OR.
@@ -78,20 +123,20 @@ struct Alternatives<'e> {
     /// The first place of the conjuncts of a side: none of the condition's has it.
     first: usize,
     /// What can be used of each side, and how many conjuncts the side has.
-    sides: Vec<(Vec<Sargable<'e>>, usize)>,
+    sides: Vec<(SmallVec<[Sargable<'e>; 4]>, usize)>,
 }
 
 impl<'e> Alternatives<'e> {
     /// `None` if it is no OR, or if a side has nothing for any index.
     fn of(
-        lookup: &Lookup<'_>,
+        lookup: &Lookup<'_, '_>,
         conjunct: &'e Expr,
         place: usize,
         first: usize,
     ) -> Option<Alternatives<'e>> {
         let side = |side: &'e Expr| {
             let own = conjuncts(Some(side));
-            let usable = sargables(lookup, own, first);
+            let usable = sargables(lookup, own.iter(), first);
             (!usable.is_empty()).then_some((usable, own.len()))
         };
         let sides: Vec<_> = disjuncts(conjunct).into_iter().map(side).collect::<Option<_>>()?;
@@ -99,36 +144,27 @@ impl<'e> Alternatives<'e> {
     }
 }
 
-/// What could be read of an index.
-struct Candidate {
-    index: Arc<IndexDef>,
-    any_of: Vec<KeyBounds>,
-    /// The places of the conjuncts that need not be looked at again.
-    taken: Vec<usize>,
-}
-
-impl Candidate {
-    fn new(index: &Arc<IndexDef>, table: &TableDef, usable: &[Sargable<'_>]) -> Self {
-        let (bounds, taken) = bounds(index, table, &mut usable.iter());
-        Self { index: Arc::clone(index), any_of: vec![bounds], taken }
+impl<'c> IndexPart<'c> {
+    fn new(index: &'c Arc<IndexDef>, usable: &[Sargable<'c>]) -> Self {
+        let (bounds, taken) = bounds(index, usable, &[]);
+        Self { index, any_of: smallvec![bounds], taken }
     }
 
     /// What each side of an OR gives together with the conjuncts beside it; `None` if a side gives
     /// nothing.
     fn of_any(
-        index: &Arc<IndexDef>,
-        table: &TableDef,
-        usable: &[Sargable<'_>],
-        alternatives: &Alternatives<'_>,
+        index: &'c Arc<IndexDef>,
+        usable: &[Sargable<'c>],
+        alternatives: &Alternatives<'c>,
     ) -> Option<Self> {
         let Alternatives { place, first, sides } = alternatives;
-        let mut any_of = Vec::with_capacity(sides.len());
-        let mut taken: Vec<usize> = usable.iter().map(|sargable| sargable.place).collect();
+        let mut any_of = SmallVec::with_capacity(sides.len());
+        let mut taken: Places = usable.iter().map(|sargable| sargable.place).collect();
         let mut is_exact = true;
         for (own, count) in sides {
             // The side's come first: of two bounds on one end, the side's is taken.
-            let (bounds, used) = bounds(index, table, &mut own.iter().chain(usable));
-            if score(&bounds) == 0 {
+            let (bounds, used) = bounds(index, own, usable);
+            if bounds.score() == 0 {
                 return None;
             }
             // What one side does not use must be looked at in all rows.
@@ -139,7 +175,7 @@ impl Candidate {
         if is_exact {
             taken.push(*place);
         }
-        Some(Self { index: Arc::clone(index), any_of, taken })
+        Some(Self { index, any_of, taken })
     }
 
     fn is_point(&self) -> bool {
@@ -151,52 +187,81 @@ impl Candidate {
         if self.is_point() {
             return 1000;
         }
-        let least = self.any_of.iter().map(score).min().unwrap_or(0);
+        let least = self.any_of.iter().map(Bounds::score).min().unwrap_or(0);
         // Several parts are worse than one that is bounded as well.
         if self.any_of.len() > 1 { least.saturating_sub(5) } else { least }
     }
 
-    fn into_access(mut self, direction: Direction) -> Access {
+    /// The expressions that its bounds are made of.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &'c Expr> {
+        self.any_of.iter().flat_map(|bounds| {
+            let list = match bounds.list {
+                None => &[],
+                Some(List::Items(items)) => items,
+                Some(List::Array(array)) => std::slice::from_ref(array),
+            };
+            let ends = bounds.from.iter().chain(&bounds.to).map(|(end, _)| *end);
+            bounds.equal.iter().copied().chain(list).chain(ends)
+        })
+    }
+
+    fn into_access(self, table: &TableDef, direction: Direction) -> Access {
+        let index = Arc::clone(self.index);
+        let made = |bounds: &Bounds<'_>| bounds.made(&index, table);
         if self.is_point()
-            && let Some(one) = self.any_of.pop()
+            && let Some(one) = self.any_of.first().map(made)
         {
-            return Access::Point { index: self.index, key: one.equal };
+            return Access::Point { index, key: one.equal };
         }
-        let (index, any_of) = (self.index, self.any_of);
+        let any_of = self.any_of.iter().map(made).collect();
         Access::Range(Box::new(IndexRange { index, any_of, direction }))
     }
 }
 
-/// How much bounds promise to leave out; 0 if nothing.
-fn score(bounds: &KeyBounds) -> u32 {
-    let ends = u32::from(bounds.from.is_some()) + u32::from(bounds.to.is_some());
-    40 * bounds.equal.len() as u32 + 30 * u32::from(bounds.list.is_some()) + 10 * ends
+impl Bounds<'_> {
+    /// How much they promise to leave out; 0 if nothing.
+    fn score(&self) -> u32 {
+        let ends = u32::from(self.from.is_some()) + u32::from(self.to.is_some());
+        40 * self.equal.len() as u32 + 30 * u32::from(self.list.is_some()) + 10 * ends
+    }
+
+    fn made(&self, index: &IndexDef, table: &TableDef) -> KeyBounds {
+        let mut types = index.columns.iter().map(|column| table.columns[column.column].ty);
+        let equal = self.equal.iter().zip(&mut types);
+        let equal = equal.map(|(expr, ty)| KeyPart { expr: (*expr).clone(), ty }).collect();
+        let Some(ty) = types.next() else { return KeyBounds { equal, ..KeyBounds::default() } };
+        let part = |expr: &Expr| KeyPart { expr: expr.clone(), ty };
+        let list = self.list.map(|list| match list {
+            List::Items(items) => KeyList::Items(items.iter().map(part).collect()),
+            List::Array(array) => KeyList::Array(part(array)),
+        });
+        let end = |(expr, inclusive)| (part(expr), inclusive);
+        KeyBounds { equal, list, from: self.from.map(end), to: self.to.map(end) }
+    }
 }
 
 /// The bounds that conditions give the keys of an index, and the places of those that are in them.
-fn bounds<'e: 's, 's>(
+/// Of two that bound one end it is the first that does.
+fn bounds<'e>(
     index: &IndexDef,
-    table: &TableDef,
-    usable: &mut (dyn Iterator<Item = &'s Sargable<'e>> + '_),
-) -> (KeyBounds, Vec<usize>) {
-    let usable: Vec<&Sargable<'_>> = usable.collect();
-    let (mut found, mut taken) = (KeyBounds::default(), Vec::new());
+    first: &[Sargable<'e>],
+    then: &[Sargable<'e>],
+) -> (Bounds<'e>, Places) {
+    let (mut found, mut taken) = (Bounds::default(), Places::new());
     for column in index.columns.iter().map(|column| column.column) {
-        let ty = table.columns[column].ty;
-        let part = |expr: &Expr| KeyPart { expr: expr.clone(), ty };
-        let here = || usable.iter().filter(move |s| s.column == column);
+        let here = || first.iter().chain(then).filter(move |s| s.column == column);
         let equality = here().find_map(|s| match s.op {
             Op::Compare(Compare::Eq, expr) => Some((s, expr)),
             _ => None,
         });
         if let Some((sargable, expr)) = equality {
-            found.equal.push(part(expr));
+            found.equal.push(expr);
             taken.push(sargable.place);
             continue;
         }
         let list = here().find_map(|s| match s.op {
-            Op::In(list) => Some((s, KeyList::Items(list.iter().map(part).collect()))),
-            Op::Any(array) => Some((s, KeyList::Array(part(array)))),
+            Op::In(list) => Some((s, List::Items(list))),
+            Op::Any(array) => Some((s, List::Array(array))),
             Op::Compare(..) => None,
         });
         if let Some((sargable, list)) = list {
@@ -215,7 +280,7 @@ fn bounds<'e: 's, 's>(
             };
             // Of several bounds on one side the first is used; the others stay in the filter.
             if end.is_none() {
-                *end = Some((part(expr), inclusive));
+                *end = Some((expr, inclusive));
                 taken.push(sargable.place);
             }
         }

@@ -19,7 +19,8 @@ use millpond_engine::table::Direction;
 use crate::DataType;
 use crate::expr::Expr;
 
-pub(crate) use choice::{Choice, choose};
+pub(crate) use choice::{Bounds, Choice, IndexPart, List, choose};
+pub(crate) use sargable::Conjuncts;
 pub(super) use sargable::fixed_columns;
 pub use sargable::{all_of, conjuncts};
 
@@ -131,17 +132,17 @@ impl KeyList {
 }
 
 /// A table whose rows are looked for.
-pub(crate) struct Lookup<'a> {
-    pub(crate) table: &'a TableDef,
+pub(crate) struct Lookup<'t, 'k> {
+    pub(crate) table: &'t TableDef,
     /// The number of its first column.
     pub(crate) first_column: usize,
     /// Which columns have a value already: those of the tables outside of it in a nested loop.
-    pub(crate) known: &'a dyn Fn(usize) -> bool,
+    pub(crate) known: &'k dyn Fn(usize) -> bool,
 }
 
-impl<'a> Lookup<'a> {
+impl<'t> Lookup<'t, '_> {
     /// The only table of a statement.
-    pub(crate) fn only(table: &'a TableDef) -> Self {
+    pub(crate) fn only(table: &'t TableDef) -> Self {
         Self { table, first_column: 0, known: &|_| false }
     }
 

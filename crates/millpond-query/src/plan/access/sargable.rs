@@ -1,7 +1,12 @@
 //! Conditions that can serve as a part of a key.
 
+use smallvec::SmallVec;
+
 use super::Lookup;
 use crate::expr::{Compare, Expr};
+
+/// Conditions that must all hold.
+pub(crate) type Conjuncts<'e> = SmallVec<[&'e Expr; 8]>;
 
 /// A conjunct that can serve as part of a key.
 pub(super) struct Sargable<'e> {
@@ -52,9 +57,9 @@ pub fn all_of(mut conjuncts: Vec<Expr>) -> Option<Expr> {
     }
 }
 
-/// The columns that a condition makes equal to one value.
-pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_>, condition: Option<&Expr>) -> Vec<usize> {
-    conjuncts(condition)
+/// The columns that conditions make equal to one value.
+pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_, '_>, conjuncts: &[&Expr]) -> Vec<usize> {
+    conjuncts
         .iter()
         .filter_map(|conjunct| match sargable(lookup, conjunct, 0) {
             Some(Sargable { column, op: Op::Compare(Compare::Eq, _), .. }) => Some(column),
@@ -65,15 +70,15 @@ pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_>, condition: Option<&Exp
 
 /// Those of some conjuncts that can serve as a part of a key. Places are counted from `first`.
 pub(super) fn sargables<'e>(
-    lookup: &Lookup<'_>,
-    conjuncts: &'e [Expr],
+    lookup: &Lookup<'_, '_>,
+    conjuncts: impl Iterator<Item = &'e Expr>,
     first: usize,
-) -> Vec<Sargable<'e>> {
-    let numbered = conjuncts.iter().zip(first..);
+) -> SmallVec<[Sargable<'e>; 4]> {
+    let numbered = conjuncts.zip(first..);
     numbered.filter_map(|(conjunct, place)| sargable(lookup, conjunct, place)).collect()
 }
 
-fn sargable<'e>(lookup: &Lookup<'_>, conjunct: &'e Expr, place: usize) -> Option<Sargable<'e>> {
+fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Option<Sargable<'e>> {
     match conjunct {
         Expr::Compare(op, pair) => {
             let own = (lookup.own_column(&pair.0), lookup.own_column(&pair.1));

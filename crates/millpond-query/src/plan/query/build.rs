@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Planning;
-use super::conditions::{Conditions, Progress};
+use super::conditions::{Conditions, Places, Progress};
 use super::method::Method;
 use super::node::{HashJoin, NestedLoop, Node, Sample, Scan};
 use super::order::{Part, Wanted};
@@ -33,20 +33,21 @@ impl Planning<'_> {
             let sides = (node.take(), step.method);
             node = Some(match step.part {
                 Part::Item(at) => {
-                    let item = &problem.items[at];
-                    let ready = progress.take(&conditions, &item.slots);
-                    progress.bound.add(&item.slots);
-                    self.join_item(sides, item, ready, &conditions, sort)?
+                    let slots = &problem.items[at].slots;
+                    let ready = progress.take(&conditions, slots);
+                    progress.bound.add(slots);
+                    self.join_item(sides, problem, at, &ready, &conditions, sort)?
                 }
                 Part::Dependent(at) => {
                     let dependent = &problem.dependents[at];
                     let ready = progress.take(&conditions, &dependent.adds);
                     progress.bound.add(&dependent.adds);
-                    filtered(self.join_dependent(sides, dependent)?, ready)
+                    filtered(self.join_dependent(sides, dependent)?, conditions.cloned(&ready))
                 }
             });
         }
-        let rest = progress.take(&conditions, &problem.slots());
+        let rest = progress.take(&conditions, &conditions.slots);
+        let rest = conditions.cloned(&rest);
         let node = match node {
             Some(node) => filtered(node, rest),
             None => Node::Result { filter: all_of(rest) },
@@ -59,23 +60,25 @@ impl Planning<'_> {
     fn join_item(
         &mut self,
         (outer, method): (Option<Node>, Method),
-        item: &Item<'_>,
-        ready: Vec<Expr>,
-        conditions: &Conditions,
+        problem: &Problem<'_>,
+        at: usize,
+        ready: &[usize],
+        conditions: &Conditions<'_>,
         sort: &[SortKey],
     ) -> Result<Node> {
-        let own = conditions.of(item);
+        let (item, own) = (&problem.items[at], &*conditions.own[at]);
         let Some(outer) = outer else {
-            return self.item_node(item, ready, own, sort);
+            return self.item_node(item, conditions, ready, own, sort);
         };
         if method == Method::Inner {
-            let inner = self.item_node(item, ready, own, &[])?;
+            let inner = self.item_node(item, conditions, ready, own, &[])?;
             let kind = JoinKind::Inner;
             return Ok(Node::NestedLoop(Box::new(NestedLoop::new(kind, outer, inner, None))));
         }
-        let (local, on): (Vec<Expr>, Vec<Expr>) =
-            ready.into_iter().partition(|conjunct| own.contains(conjunct));
-        let inner = self.item_node(item, local, own, &[])?;
+        let (local, on): (Places, Places) =
+            ready.iter().copied().partition(|place| own.contains(place));
+        let inner = self.item_node(item, conditions, &local, own, &[])?;
+        let on = conditions.cloned(&on);
         Ok(self.join_nodes(JoinKind::Inner, method, (outer, inner), on, &item.slots))
     }
 
@@ -135,49 +138,52 @@ impl Planning<'_> {
         (keys, all_of(rest))
     }
 
-    /// The rows of an item under conditions. `own` are those of them that are on the item alone.
+    /// The rows of an item under the conditions of some places. `own` are the places of those on
+    /// the item alone.
     fn item_node(
         &mut self,
         item: &Item<'_>,
-        ready: Vec<Expr>,
-        own: Vec<Expr>,
+        conditions: &Conditions<'_>,
+        ready: &[usize],
+        own: &[usize],
         sort: &[SortKey],
     ) -> Result<Node> {
         if let Relation::Table { slot, table, alias } = &item.relation {
-            let condition = all_of(ready);
-            let path = self.table_path(*slot, table, condition.as_ref(), sort);
-            if matches!(path.choice.access, Access::Heap) {
-                self.read_through += self.indexes.live_rows(table) as f64;
+            let ready = conditions.all(ready);
+            let (access, filter) = self.table_path(*slot, table, &ready, sort).choice.made();
+            if matches!(access, Access::Heap) {
+                self.read_through += self.live_rows(table) as f64;
             }
-            return Ok(Node::Scan(Scan {
-                slot: *slot,
-                table: table.clone(),
-                alias: (*alias).to_owned(),
-                access: path.choice.access,
-                filter: path.choice.filter,
-                gathers: false,
-            }));
+            let (slot, table, alias) = (*slot, Arc::clone(table), (*alias).to_owned());
+            return Ok(Node::Scan(Scan { slot, table, alias, access, filter, gathers: false }));
         }
-        let more: Vec<Expr> = ready.into_iter().filter(|e| !own.contains(e)).collect();
+        let more: Places = ready.iter().filter(|place| !own.contains(place)).copied().collect();
         if !more.is_empty()
             && let Relation::Query { slot, query } = &item.relation
         {
+            let all = conditions.all(own).into_iter().chain(conditions.all(&more));
             let (pushed, rest): (Vec<Expr>, Vec<Expr>) =
-                own.into_iter().chain(more).partition(|e| self.can_push(query, *slot, e));
+                all.cloned().partition(|e| self.can_push(query, *slot, e));
             let path = self.query_into(query, *slot, &pushed)?;
             return Ok(filtered(path.node, rest));
         }
-        self.alone(item, own)?;
+        self.alone(item, conditions, own)?;
         let path = item.alone.take().and_then(|alone| alone.path);
         let path = path.ok_or_else(|| SqlError::internal("a relation was planned twice"))?;
-        Ok(filtered(path.node, more))
+        Ok(filtered(path.node, conditions.cloned(&more)))
     }
 
     /// The rows and the cost of an item, which is no table, under conditions on it alone.
-    pub(super) fn alone(&mut self, item: &Item<'_>, own: Vec<Expr>) -> Result<(f64, f64)> {
+    pub(super) fn alone(
+        &mut self,
+        item: &Item<'_>,
+        conditions: &Conditions<'_>,
+        own: &[usize],
+    ) -> Result<(f64, f64)> {
         if let Some(alone) = &*item.alone.borrow() {
             return Ok((alone.rows, alone.cost));
         }
+        let own = conditions.cloned(own);
         let path = self.nested(|planning| planning.relation(&item.relation, own))?;
         let (rows, cost) = (path.rows, path.cost);
         item.alone.replace(Some(Alone { path: Some(path), rows, cost }));
@@ -188,7 +194,7 @@ impl Planning<'_> {
         let (node, rows) = match relation {
             Relation::Table { .. } => return Err(SqlError::internal("a table has a path")),
             Relation::Sample { slot, table, alias, sample } => {
-                let rows = self.indexes.live_rows(table) as f64;
+                let rows = self.live_rows(table) as f64;
                 self.read_through += rows;
                 let node = Node::Sample(Box::new(Sample {
                     slot: *slot,
@@ -252,14 +258,15 @@ impl Planning<'_> {
         &mut self,
         slot: Slot,
         query: &Query,
-        own: &[Expr],
-        more: &[Expr],
+        own: &[&Expr],
+        more: &[&Expr],
     ) -> Result<Option<(f64, f64)>> {
-        let pushed: Vec<Expr> =
-            own.iter().chain(more).filter(|e| self.can_push(query, slot, e)).cloned().collect();
-        if self.tries >= super::MAX_TRIES || !more.iter().any(|e| pushed.contains(e)) {
+        let can_push = |e: &&Expr| self.can_push(query, slot, e);
+        if self.tries >= super::MAX_TRIES || !more.iter().any(can_push) {
             return Ok(None);
         }
+        let all = own.iter().chain(more).copied();
+        let pushed: Vec<Expr> = all.filter(can_push).cloned().collect();
         self.tries += 1;
         let before = self.read_through;
         let path = self.query_into(query, slot, &pushed)?;

@@ -1,22 +1,38 @@
 //! The conditions of a join while its order is being decided: which can be told when, and which
 //! have their place.
 
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::method::Cost;
 use super::order::Part;
 use super::problem::{Item, Problem, Relation};
 use super::slot_set::SlotSet;
 use super::{Planning, equalities};
 use crate::expr::Expr;
+use crate::plan::access::Conjuncts;
+
+/// Places of conditions.
+pub(super) type Places = SmallVec<[usize; 8]>;
 
 /// Conditions and what they need.
 #[derive(Debug)]
-pub(super) struct Conditions {
-    pub(super) exprs: Vec<Expr>,
+pub(super) struct Conditions<'c> {
+    pub(super) exprs: Vec<Cow<'c, Expr>>,
     /// Slots of the problem: all, if a condition is volatile.
     needs: Vec<SlotSet>,
-    /// Whether it uses slots outside of the problem, too.
-    outside: Vec<bool>,
     /// Groups of columns that they make equal.
-    pub(super) equal: Vec<Vec<usize>>,
+    pub(super) equal: Rc<[Vec<usize>]>,
+    /// The slots of the problem's rows.
+    pub(super) slots: SlotSet,
+    /// Of each item the places of the conditions on it alone. Of what is planned once and kept,
+    /// those that use nothing outside.
+    pub(super) own: Vec<Places>,
+    /// What each item costs under these, once that is known.
+    pub(super) alone: Vec<Cell<Option<Cost>>>,
 }
 
 /// A join that has been planned up to some relation.
@@ -24,57 +40,63 @@ pub(super) struct Conditions {
 pub(super) struct Progress {
     pub(super) bound: SlotSet,
     /// Which conditions have a place.
-    placed: Vec<bool>,
+    placed: SmallVec<[bool; 16]>,
     pub(super) done: Vec<Part>,
 }
 
-impl Conditions {
-    pub(super) fn new(planning: &Planning<'_>, problem: &Problem<'_>, more: &[Expr]) -> Self {
+impl<'c> Conditions<'c> {
+    pub(super) fn new(planning: &Planning<'_>, problem: &'c Problem<'_>, more: &'c [Expr]) -> Self {
         let all = problem.slots();
-        let mut exprs: Vec<Expr> = problem.conjuncts.iter().chain(more).cloned().collect();
+        let written = problem.conjuncts.iter().chain(more);
+        let mut exprs: Vec<Cow<'c, Expr>> = written.map(Cow::Borrowed).collect();
         let equal = Planning::columns_made_equal(&exprs);
-        exprs.extend(equalities::implied(&equal, &exprs, &all));
-        let (mut needs, mut outside) = (Vec::new(), Vec::new());
+        let implied = equalities::implied(&equal, &exprs, &all);
+        exprs.extend(implied.into_iter().map(Cow::Owned));
+        let mut needs = Vec::with_capacity(exprs.len());
+        // Whether it uses slots outside of the problem, too.
+        let mut outside = Vec::with_capacity(exprs.len());
         for e in &exprs {
             let uses = planning.slots_of(e);
             needs.push(if e.is_volatile() { all.clone() } else { uses.and(&all) });
             outside.push(!uses.is_within(&all, &all));
         }
-        Self { exprs, needs, outside, equal }
-    }
-
-    /// Those on one item alone. Of what is planned once and kept, those that use nothing outside.
-    pub(super) fn of(&self, item: &Item<'_>) -> Vec<Expr> {
-        let is_table = matches!(item.relation, Relation::Table { .. });
-        let slots = &item.slots;
-        let is_own = |place: &usize| {
-            let needs = &self.needs[*place];
-            !needs.is_empty()
-                && needs.is_within(slots, slots)
-                && (is_table || !self.outside[*place])
+        let own_of = |item: &Item<'_>| {
+            let is_table = matches!(item.relation, Relation::Table { .. });
+            let slots = &item.slots;
+            let is_own = |place: &usize| {
+                let needs = &needs[*place];
+                !needs.is_empty() && needs.is_within(slots, slots) && (is_table || !outside[*place])
+            };
+            (0..exprs.len()).filter(is_own).collect()
         };
-        (0..self.exprs.len()).filter(is_own).map(|place| self.exprs[place].clone()).collect()
+        let own = problem.items.iter().map(own_of).collect();
+        let alone = vec![Cell::new(None); problem.items.len()];
+        Self { exprs, needs, equal: equal.into(), slots: all, own, alone }
     }
 
-    pub(super) fn all(&self, places: &[usize]) -> Vec<Expr> {
-        places.iter().map(|place| self.exprs[*place].clone()).collect()
+    pub(super) fn all(&self, places: &[usize]) -> Conjuncts<'_> {
+        places.iter().map(|place| &*self.exprs[*place]).collect()
+    }
+
+    pub(super) fn cloned(&self, places: &[usize]) -> Vec<Expr> {
+        places.iter().map(|place| Expr::clone(&self.exprs[*place])).collect()
     }
 }
 
 impl Progress {
-    pub(super) fn new(conditions: &Conditions) -> Self {
-        let placed = vec![false; conditions.exprs.len()];
+    pub(super) fn new(conditions: &Conditions<'_>) -> Self {
+        let placed = SmallVec::from_elem(false, conditions.exprs.len());
         Self { bound: SlotSet::default(), placed, done: Vec::new() }
     }
 
     /// The places of the conditions that can be told once these slots are there, too, without
     /// those that say nothing more than others.
-    pub(super) fn ready(&self, conditions: &Conditions, slots: &SlotSet) -> Vec<usize> {
+    pub(super) fn ready(&self, conditions: &Conditions<'_>, slots: &SlotSet) -> Places {
         let Conditions { exprs, equal, .. } = conditions;
         equalities::without_redundant(self.all_ready(conditions, slots), exprs, equal, &self.bound)
     }
 
-    fn all_ready(&self, conditions: &Conditions, slots: &SlotSet) -> Vec<usize> {
+    fn all_ready(&self, conditions: &Conditions<'_>, slots: &SlotSet) -> Places {
         (0..self.placed.len())
             .filter(|place| {
                 !self.placed[*place] && conditions.needs[*place].is_within(&self.bound, slots)
@@ -83,9 +105,10 @@ impl Progress {
     }
 
     /// The same, which then have their place.
-    pub(super) fn take(&mut self, conditions: &Conditions, slots: &SlotSet) -> Vec<Expr> {
-        let ready = self.ready(conditions, slots);
-        self.all_ready(conditions, slots).iter().for_each(|place| self.placed[*place] = true);
-        conditions.all(&ready)
+    pub(super) fn take(&mut self, conditions: &Conditions<'_>, slots: &SlotSet) -> Places {
+        let ready = self.all_ready(conditions, slots);
+        ready.iter().for_each(|place| self.placed[*place] = true);
+        let Conditions { exprs, equal, .. } = conditions;
+        equalities::without_redundant(ready, exprs, equal, &self.bound)
     }
 }

@@ -3,6 +3,9 @@
 //! `a = b AND b = c` implies `a = c`, so `a` and `c` can be joined first. Of all equalities of such
 //! columns only as many are evaluated as tie each column to those that are there already.
 
+use std::borrow::Borrow;
+
+use super::conditions::Places;
 use super::slot_set::SlotSet;
 use crate::analyze::tree::slot_of;
 use crate::expr::{Compare, Expr};
@@ -12,7 +15,11 @@ const MAX_COLUMNS: usize = 8;
 
 /// The equalities of columns that groups of equal columns imply, without those that are written.
 /// At least one of the columns is in one of `slots`.
-pub(super) fn implied(groups: &[Vec<usize>], written: &[Expr], slots: &SlotSet) -> Vec<Expr> {
+pub(super) fn implied(
+    groups: &[Vec<usize>],
+    written: &[impl Borrow<Expr>],
+    slots: &SlotSet,
+) -> Vec<Expr> {
     let mut found = Vec::new();
     for group in groups.iter().filter(|group| group.len() <= MAX_COLUMNS) {
         for (place, a) in group.iter().enumerate() {
@@ -20,7 +27,7 @@ pub(super) fn implied(groups: &[Vec<usize>], written: &[Expr], slots: &SlotSet) 
                 let (of_a, of_b) = (slot_of(*a).0, slot_of(*b).0);
                 let is_useful = slots.contains(of_a) || slots.contains(of_b);
                 let is_it = |e: &Expr| columns(e).is_some_and(|c| c == (*a, *b) || c == (*b, *a));
-                if is_useful && !written.iter().any(is_it) {
+                if is_useful && !written.iter().any(|e| is_it(e.borrow())) {
                     let pair = Box::new((Expr::Column(*a), Expr::Column(*b)));
                     found.push(Expr::Compare(Compare::Eq, pair));
                 }
@@ -34,11 +41,11 @@ pub(super) fn implied(groups: &[Vec<usize>], written: &[Expr], slots: &SlotSet) 
 /// `bound` slots are equal already: each pair of them has had its equality. That is not so for a
 /// group that is too large.
 pub(super) fn without_redundant(
-    places: Vec<usize>,
-    exprs: &[Expr],
+    mut places: Places,
+    exprs: &[impl Borrow<Expr>],
     groups: &[Vec<usize>],
     bound: &SlotSet,
-) -> Vec<usize> {
+) -> Places {
     if places.len() < 2 || groups.is_empty() {
         return places;
     }
@@ -50,7 +57,7 @@ pub(super) fn without_redundant(
     let mut known: Vec<Vec<usize>> =
         groups.iter().map(|group| group.iter().enumerate().map(own).collect()).collect();
     let mut says_more = |place: &usize| {
-        let Some((a, b)) = exprs.get(*place).and_then(columns) else { return true };
+        let Some((a, b)) = exprs.get(*place).and_then(|e| columns(e.borrow())) else { return true };
         let small = groups.iter().zip(&mut known).filter(|(g, _)| g.len() <= MAX_COLUMNS);
         let with_both = small.into_iter().find_map(|(group, known)| {
             let at = |column| group.iter().position(|other| *other == column);
@@ -61,7 +68,8 @@ pub(super) fn without_redundant(
         known.iter_mut().filter(|label| **label == b).for_each(|label| *label = a);
         a != b
     };
-    places.into_iter().filter(|place| says_more(place)).collect()
+    places.retain(|place| says_more(place));
+    places
 }
 
 /// The sides of an equality of two columns. `a = a` is none: it says that `a` is not NULL.
@@ -96,7 +104,7 @@ mod tests {
         let needed = |places: &[usize], bound: &[u16]| {
             let mut set = SlotSet::default();
             bound.iter().for_each(|slot| set.insert(Slot(*slot)));
-            without_redundant(places.to_vec(), &exprs, &group, &set)
+            without_redundant(Places::from_slice(places), &exprs, &group, &set).to_vec()
         };
         // With a there, c and d come: one of them is tied to it, and they to each other.
         assert_eq!(needed(&[2, 3, 4], &[0]), [2, 3]);
@@ -109,13 +117,13 @@ mod tests {
         assert_eq!(implied(&group, &written, &all), [equal(c, d)]);
         // Nothing has made the columns of a large group equal.
         let large: Vec<usize> = (0..9).map(|place| column(Slot(2), place)).chain([a]).collect();
-        let exprs = [equal(a, c), equal(a, d)];
+        let (exprs, both) = ([equal(a, c), equal(a, d)], Places::from_slice(&[0, 1]));
         let mut set = SlotSet::default();
         set.insert(Slot(2));
-        assert_eq!(without_redundant(vec![0, 1], &exprs, &[large], &set), [0, 1]);
+        assert_eq!(without_redundant(both.clone(), &exprs, &[large], &set), both);
         // That a column is not NULL follows from nothing.
         let exprs = [equal(c, c), equal(c, d)];
         let none = SlotSet::default();
-        assert_eq!(without_redundant(vec![0, 1], &exprs, &[vec![c, d], vec![b]], &none), [0, 1]);
+        assert_eq!(without_redundant(both.clone(), &exprs, &[vec![c, d], vec![b]], &none), both);
     }
 }

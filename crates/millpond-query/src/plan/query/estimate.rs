@@ -2,6 +2,7 @@
 //!
 //! The unit of cost is what it takes to look at a row of a table that is read page by page.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use millpond_engine::catalog::{IndexDef, TableDef};
@@ -11,9 +12,9 @@ use super::node::SlotKind;
 use crate::DataType;
 use crate::analyze::tree::{self, Slot, slot_of};
 use crate::expr::{Compare, Expr};
-use crate::plan::access::{self, Choice, KeyBounds, KeyList, KeyPart, Lookup, conjuncts};
+use crate::plan::SortKey;
+use crate::plan::access::{self, Bounds, Choice, IndexPart, List, Lookup};
 use crate::plan::order::orders_of_indexes;
-use crate::plan::{Access, IndexRange, SortKey};
 use crate::types::array::array_of;
 
 /// To find the first row of a key.
@@ -39,8 +40,8 @@ const OF_FEW_VALUES: f64 = 0.5;
 pub(super) const UNKNOWN_ROWS: f64 = 100.0;
 
 /// How the rows of a table are found, and what that costs.
-pub(super) struct TablePath {
-    pub(super) choice: Choice,
+pub(super) struct TablePath<'c> {
+    pub(super) choice: Choice<'c>,
     pub(super) rows: f64,
     pub(super) cost: f64,
     /// Columns of other relations are among the keys.
@@ -48,55 +49,59 @@ pub(super) struct TablePath {
 }
 
 impl Planning<'_> {
-    /// How the rows of a table are found under a condition on it and rows that are there already.
-    pub(super) fn table_path(
-        &self,
+    /// How the rows of a table are found under conditions on it and rows that are there already.
+    pub(super) fn table_path<'c>(
+        &'c self,
         slot: Slot,
-        table: &TableDef,
-        condition: Option<&Expr>,
+        table: &'c TableDef,
+        conjuncts: &'c [&'c Expr],
         sort: &[SortKey],
-    ) -> TablePath {
+    ) -> TablePath<'c> {
         // A column within a subquery may stand for one of the table.
         let known = |column: usize| match self.substituted.contains_key(&slot_of(column).0) {
             true => !self.slots_of(&Expr::Column(column)).contains(slot),
             false => slot_of(column).0 != slot,
         };
         let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
-        let wanted = orders_of_indexes(&lookup, self.indexes, sort, condition);
-        let choice = access::choose(&lookup, self.indexes, condition, &wanted);
+        let wanted = orders_of_indexes(&lookup, self.indexes, sort, conjuncts);
+        let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted);
         let live = self.live(table);
-        let (rows, cost, by_key) = match &choice.access {
-            Access::Nothing => (0.0, 0.0, false),
-            Access::Heap => (live, live, false),
-            Access::Point { key, .. } => (1.0, LOOKUP + INDEXED_ROW, key.iter().any(varies)),
-            Access::Range(range) => self.range_rows(range, live),
+        let (rows, cost, by_key) = match &choice.part {
+            None => (live, live, false),
+            Some((part, _)) => {
+                let (rows, cost) = match choice.is_point() {
+                    true => (1.0, LOOKUP + INDEXED_ROW),
+                    false => self.rows_of_part(part, live),
+                };
+                (rows, cost, part.exprs().any(varies))
+            }
         };
-        let rows = rows * self.selectivity(choice.filter.as_ref());
+        let rows = rows * self.selectivity(choice.rest());
         // For many keys a filter leaves less than a row of each.
         let rows = if by_key { rows } else { rows.max(1.0) };
         TablePath { choice, rows, cost, by_key }
     }
 
-    fn range_rows(&self, range: &IndexRange, live: f64) -> (f64, f64, bool) {
+    fn rows_of_part(&self, part: &IndexPart<'_>, live: f64) -> (f64, f64) {
         let (mut rows, mut lookups, mut is_whole) = (0.0, 0.0, false);
-        for bounds in &range.any_of {
-            let (own_rows, own_lookups) = self.bounds_rows(&range.index, bounds, live);
+        for bounds in &part.any_of {
+            let (own_rows, own_lookups) = self.bounds_rows(part.index, bounds, live);
             rows += own_rows;
             lookups += own_lookups;
-            let KeyBounds { equal, list, from, to } = bounds;
+            let Bounds { equal, list, from, to } = bounds;
             is_whole |= equal.is_empty() && list.is_none() && from.is_none() && to.is_none();
         }
         let rows = rows.min(live).max(1.0);
         let each = if is_whole { SCATTERED_ROW } else { INDEXED_ROW };
-        (rows, LOOKUP * lookups + each * rows, range.parts().any(varies))
+        (rows, LOOKUP * lookups + each * rows)
     }
 
     /// The rows within bounds, and how often a first row is looked for.
-    fn bounds_rows(&self, index: &IndexDef, bounds: &KeyBounds, live: f64) -> (f64, f64) {
+    fn bounds_rows(&self, index: &IndexDef, bounds: &Bounds<'_>, live: f64) -> (f64, f64) {
         let mut equal = bounds.equal.len();
         let mut rows = live;
-        for part in &bounds.equal {
-            rows = rows.min(self.rows_of_key(part, live));
+        for value in &bounds.equal {
+            rows = rows.min(self.rows_of_key(value, live));
         }
         if equal > 1 {
             rows = rows.min(live.powf(1.0 / (equal as f64 + 1.0)));
@@ -104,8 +109,8 @@ impl Planning<'_> {
         let mut lookups = 1.0;
         if let Some(list) = &bounds.list {
             lookups = match list {
-                KeyList::Items(parts) => parts.len() as f64,
-                KeyList::Array(part) => elements(&part.expr),
+                List::Items(items) => items.len() as f64,
+                List::Array(array) => elements(array),
             };
             equal += 1;
         }
@@ -121,9 +126,9 @@ impl Planning<'_> {
 
     /// Rows that have one value in a column of an index. They are counted as if each row of the
     /// table that the value comes from had as many.
-    fn rows_of_key(&self, part: &KeyPart, live: f64) -> f64 {
+    fn rows_of_key(&self, value: &Expr, live: f64) -> f64 {
         let guess = live.sqrt();
-        match &part.expr {
+        match value {
             Expr::Column(column) => match self.live_of(*column) {
                 Some(others) => (live / others).clamp(1.0, guess),
                 None => guess,
@@ -136,7 +141,13 @@ impl Planning<'_> {
     pub(super) fn live(&self, table: &TableDef) -> f64 {
         let beside_large = self.largest_table >= LARGE_ROWS;
         let fewest = if beside_large { FEWEST_ROWS_BESIDE_LARGE } else { FEWEST_ROWS };
-        self.indexes.live_rows(table).max(fewest) as f64
+        self.live_rows(table).max(fewest) as f64
+    }
+
+    /// The same, without a guess at what may become of it.
+    pub(super) fn live_rows(&self, table: &TableDef) -> i64 {
+        let noted = self.tables.iter().find(|(noted, _)| noted.oid == table.oid);
+        noted.map_or_else(|| self.indexes.live_rows(table), |(_, live)| *live)
     }
 
     /// The rows of the table of a column, if it is a table's.
@@ -188,10 +199,10 @@ impl Planning<'_> {
     }
 
     /// Groups of columns that are equal in all rows that meet some conditions.
-    pub(super) fn columns_made_equal(conditions: &[Expr]) -> Vec<Vec<usize>> {
+    pub(super) fn columns_made_equal(conditions: &[impl Borrow<Expr>]) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for condition in conditions {
-            let Expr::Compare(Compare::Eq, pair) = condition else { continue };
+            let Expr::Compare(Compare::Eq, pair) = condition.borrow() else { continue };
             let (Expr::Column(a), Expr::Column(b)) = (&pair.0, &pair.1) else { continue };
             if a == b {
                 continue;
@@ -212,20 +223,20 @@ impl Planning<'_> {
 }
 
 /// Whether a key is another for each row outside.
-fn varies(part: &KeyPart) -> bool {
+fn varies(value: &Expr) -> bool {
     let mut varies = false;
-    part.expr.walk_all(&mut |e| varies |= matches!(e, Expr::Column(_)));
+    value.walk_all(&mut |e| varies |= matches!(e, Expr::Column(_)));
     varies
 }
 
 impl Planning<'_> {
-    /// The part of rows that meet a condition.
-    pub(super) fn selectivity(&self, condition: Option<&Expr>) -> f64 {
+    /// The part of rows that meet some conditions.
+    pub(super) fn selectivity<'e>(&self, conjuncts: impl Iterator<Item = &'e Expr>) -> f64 {
         let part = |conjunct: &Expr| match self.has_few_values(conjunct) {
             true => OF_FEW_VALUES,
             false => one(conjunct),
         };
-        conjuncts(condition).iter().map(part).product::<f64>().max(1e-9)
+        conjuncts.map(part).product::<f64>().max(1e-9)
     }
 
     /// Whether it is an equality with a column whose type says that it has few values: one

@@ -60,6 +60,15 @@ impl Planning<'_> {
 
     pub(super) fn finish_expr(&mut self, expr: &mut Expr, local: &SlotSet) -> Result<()> {
         self.waits |= expr.waits();
+        let mut is_finished = true;
+        expr.walk(&mut |part| match part {
+            Expr::Column(column) => is_finished &= local.contains(slot_of(*column).0),
+            Expr::Subquery(_) => is_finished = false,
+            _ => {}
+        });
+        if is_finished {
+            return Ok(());
+        }
         let taken = std::mem::replace(expr, Expr::NULL);
         *expr = self.finished(taken, local)?;
         Ok(())

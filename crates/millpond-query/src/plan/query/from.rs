@@ -267,9 +267,10 @@ impl Planning<'_> {
 
     /// A table that the statement reads.
     fn note_table(&mut self, table: &Arc<TableDef>) {
-        if !is_system(table) && !self.tables.iter().any(|other| other.oid == table.oid) {
-            self.tables.push(Arc::clone(table));
-            self.largest_table = self.largest_table.max(self.indexes.live_rows(table));
+        if !is_system(table) && !self.tables.iter().any(|(other, _)| other.oid == table.oid) {
+            let live = self.indexes.live_rows(table);
+            self.tables.push((Arc::clone(table), live));
+            self.largest_table = self.largest_table.max(live);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::node::{CteKind, CtePlan, Node, SlotKind};
 use super::node_walk::{each_own, inputs};
 use crate::analyze::tree::{Slot, slot_of};
 use crate::expr::Expr;
+use crate::plan::Access;
 
 /// The bytes that a value of variable width is thought to take.
 const VARIABLE_WIDTH: usize = 12;
@@ -25,7 +26,8 @@ pub(super) fn kept_columns(
     kinds: &[SlotKind],
 ) -> Vec<Option<Box<[usize]>>> {
     // What is changed needs its whole row.
-    if ctes.iter().any(|cte| matches!(cte.kind, CteKind::Modify(_))) {
+    let changes = ctes.iter().any(|cte| matches!(cte.kind, CteKind::Modify(_)));
+    if changes || ctes.is_empty() && !may_keep(root) {
         return Vec::new();
     }
     let mut uses = Uses { of_slots: vec![Some(BTreeSet::new()); kinds.len()] };
@@ -42,6 +44,22 @@ pub(super) fn kept_columns(
         }
     }
     uses.of_slots.into_iter().zip(kinds).map(|(used, kind)| worth_it(used?, kind)).collect()
+}
+
+/// Whether a node, or one below it, may keep rows. A scan of pages may hand them to another thread.
+fn may_keep(node: &Node) -> bool {
+    match node {
+        Node::Scan(scan) => matches!(scan.access, Access::Heap),
+        Node::Result { .. }
+        | Node::Values { .. }
+        | Node::Functions { .. }
+        | Node::Project { .. }
+        | Node::Filter { .. }
+        | Node::NestedLoop(_)
+        | Node::Limit(_)
+        | Node::Append { .. } => inputs(node).into_iter().any(may_keep),
+        _ => true,
+    }
 }
 
 /// The columns that some slots' rows are used by. `None`: all.

@@ -1,7 +1,9 @@
 //! How one relation is joined to the rows so far, and what that costs.
 
+use smallvec::SmallVec;
+
 use super::Planning;
-use super::conditions::Conditions;
+use super::conditions::{Conditions, Places};
 use super::estimate::{KEEP, PROBE};
 use super::order::{Wanted, Way};
 use super::problem::{Dependent, Item, Problem, Relation};
@@ -9,8 +11,7 @@ use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;
 use crate::error::Result;
 use crate::expr::{Compare, Expr};
-use crate::plan::access::all_of;
-use crate::plan::{Access, SortKey};
+use crate::plan::SortKey;
 
 /// How a relation is joined to the rows so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Planning<'_> {
         &self,
         way: &Way,
         side: Side,
-        on: &[Expr],
+        on: &[&Expr],
         slots: &SlotSet,
     ) -> (f64, Method, f64) {
         let Side { keyed, alone, lateral, kind } = side;
@@ -84,7 +85,7 @@ impl Planning<'_> {
                     has_keys = true;
                     if unique.is_some() { 1.0 } else { self.equality(a, b) }
                 }
-                None => self.selectivity(Some(conjunct)),
+                None => self.selectivity(std::iter::once(*conjunct)),
             };
         }
         pairs /= unique.unwrap_or(1.0);
@@ -139,8 +140,8 @@ impl Planning<'_> {
 
     /// The rows of the table that is joined, if the conditions fix all columns of a unique index.
     /// Then each of the rows so far finds one at most.
-    fn unique_rows(&self, on: &[Expr], slots: &SlotSet) -> Option<f64> {
-        let fixed: Vec<usize> = on
+    fn unique_rows(&self, on: &[&Expr], slots: &SlotSet) -> Option<f64> {
+        let fixed: SmallVec<[usize; 8]> = on
             .iter()
             .filter_map(|conjunct| match self.join_key(conjunct, slots) {
                 Some((_, Expr::Column(column))) => Some(*column),
@@ -150,39 +151,49 @@ impl Planning<'_> {
         fixed.iter().find_map(|column| self.rows_if_unique(*column, &fixed))
     }
 
-    /// What an item costs under conditions on it and on rows that are there already.
+    /// What an item costs under the conditions of some places: on it, and on rows that are there
+    /// already.
     pub(super) fn item_cost(
         &mut self,
-        item: &Item<'_>,
-        conditions: &Conditions,
-        ready: &[Expr],
+        problem: &Problem<'_>,
+        at: usize,
+        conditions: &Conditions<'_>,
+        ready: &[usize],
         sort: &[SortKey],
     ) -> Result<Cost> {
+        let item = &problem.items[at];
         if let Relation::Table { slot, table, .. } = &item.relation {
-            let condition = all_of(ready.to_vec());
-            let path = self.table_path(*slot, table, condition.as_ref(), sort);
-            let one_row = matches!(path.choice.access, Access::Point { .. });
+            let ready = conditions.all(ready);
+            let path = self.table_path(*slot, table, &ready, sort);
+            let one_row = path.choice.is_point();
             let (rows, cost, by_key) = (path.rows, path.cost, path.by_key);
             return Ok(Cost { rows, cost, by_key, one_row });
         }
-        let own = conditions.of(item);
-        let (rows, cost) = self.alone(item, own.clone())?;
-        let more: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
+        let own = &conditions.own[at];
+        let (rows, cost) = self.alone(item, conditions, own)?;
+        let more: Places = ready.iter().filter(|place| !own.contains(place)).copied().collect();
+        let more = conditions.all(&more);
         if !more.is_empty()
             && let Relation::Query { slot, query } = &item.relation
-            && let Some(path) = self.try_keyed(*slot, query, &own, &more)?
+            && let Some(path) = self.try_keyed(*slot, query, &conditions.all(own), &more)?
             && path.1 < cost
         {
             let (rows, cost) = path;
             return Ok(Cost { rows, cost, by_key: true, one_row: false });
         }
-        let rows = (rows * self.selectivity(all_of(more).as_ref())).max(1.0);
+        let rows = (rows * self.selectivity(more.into_iter())).max(1.0);
         Ok(Cost { rows, cost, by_key: false, one_row: false })
     }
 
-    pub(super) fn is_ordered(&self, item: &Item<'_>, ready: &[Expr], sort: &[SortKey]) -> bool {
+    pub(super) fn is_ordered(
+        &self,
+        item: &Item<'_>,
+        conditions: &Conditions<'_>,
+        ready: &[usize],
+        sort: &[SortKey],
+    ) -> bool {
         let Relation::Table { slot, table, .. } = &item.relation else { return false };
-        let condition = all_of(ready.to_vec());
-        self.table_path(*slot, table, condition.as_ref(), sort).choice.is_ordered
+        let ready = conditions.all(ready);
+        self.table_path(*slot, table, &ready, sort).choice.is_ordered
     }
 }

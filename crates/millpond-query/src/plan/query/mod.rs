@@ -39,6 +39,7 @@ mod sublink;
 mod unused;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
@@ -75,11 +76,12 @@ struct Planning<'a> {
     /// How many recursive steps are around what is planned, and the queries of WITH within steps.
     steps: usize,
     step_ctes: HashSet<CteId>,
-    tables: Vec<Arc<TableDef>>,
+    /// The tables that it reads, with their rows, as far as known.
+    tables: Vec<(Arc<TableDef>, i64)>,
     /// The rows of the largest of these tables.
     largest_table: i64,
     /// Groups of columns that the join that is being ordered makes equal.
-    equal_columns: Vec<Vec<usize>>,
+    equal_columns: Rc<[Vec<usize>]>,
     waits: bool,
     /// Whether EXPLAIN shows the subqueries of what is being finished.
     shows: bool,
@@ -138,7 +140,7 @@ impl<'a> Planner<'a> {
             step_ctes: HashSet::new(),
             tables: Vec::new(),
             largest_table: 0,
-            equal_columns: Vec::new(),
+            equal_columns: Rc::default(),
             waits: false,
             shows: true,
             parts: 0,
@@ -196,7 +198,8 @@ impl Planning<'_> {
         if !self.level.args.is_empty() {
             return Err(SqlError::internal("a column of no relation"));
         }
-        plan.tables = std::mem::take(&mut self.tables);
+        let tables = std::mem::take(&mut self.tables);
+        plan.tables = tables.into_iter().map(|(table, _)| table).collect();
         plan.waits = self.waits;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::table::LockStrength;
+use smallvec::{SmallVec, smallvec};
 
 use super::node::{CteKind, Node, QueryPlan, Scan};
 use super::slot_set::SlotSet;
@@ -44,7 +45,7 @@ pub(crate) fn each_scan<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Scan)) {
 }
 
 /// The nodes below a node.
-pub(crate) fn inputs(node: &Node) -> Vec<&Node> {
+pub(crate) fn inputs(node: &Node) -> SmallVec<[&Node; 2]> {
     match node {
         Node::Result { .. }
         | Node::Scan(_)
@@ -52,24 +53,24 @@ pub(crate) fn inputs(node: &Node) -> Vec<&Node> {
         | Node::Values { .. }
         | Node::Functions { .. }
         | Node::Cte { .. }
-        | Node::WorkTable { .. } => Vec::new(),
+        | Node::WorkTable { .. } => SmallVec::new(),
         Node::Project { input, .. }
         | Node::Filter { input, .. }
         | Node::Materialize { input }
         | Node::Sort { input, .. }
         | Node::Distinct { input, .. }
         | Node::Window { input, .. }
-        | Node::LockRows { input, .. } => vec![input],
-        Node::NestedLoop(join) => vec![&join.outer, &join.inner],
-        Node::HashJoin(join) => vec![&join.outer, &join.inner],
-        Node::Limit(limit) => vec![&limit.input],
-        Node::Aggregate(aggregate) => vec![&aggregate.input],
+        | Node::LockRows { input, .. } => smallvec![&**input],
+        Node::NestedLoop(join) => smallvec![&join.outer, &join.inner],
+        Node::HashJoin(join) => smallvec![&join.outer, &join.inner],
+        Node::Limit(limit) => smallvec![&limit.input],
+        Node::Aggregate(aggregate) => smallvec![&aggregate.input],
         Node::Append { inputs, .. } => inputs.iter().map(|(node, _)| node).collect(),
-        Node::SetOp { left, right, .. } => vec![&left.0, &right.0],
+        Node::SetOp { left, right, .. } => smallvec![&left.0, &right.0],
     }
 }
 
-pub(super) fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
+pub(super) fn inputs_mut(node: &mut Node) -> SmallVec<[&mut Node; 2]> {
     match node {
         Node::Result { .. }
         | Node::Scan(_)
@@ -77,20 +78,20 @@ pub(super) fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
         | Node::Values { .. }
         | Node::Functions { .. }
         | Node::Cte { .. }
-        | Node::WorkTable { .. } => Vec::new(),
+        | Node::WorkTable { .. } => SmallVec::new(),
         Node::Project { input, .. }
         | Node::Filter { input, .. }
         | Node::Materialize { input }
         | Node::Sort { input, .. }
         | Node::Distinct { input, .. }
         | Node::Window { input, .. }
-        | Node::LockRows { input, .. } => vec![input],
-        Node::NestedLoop(join) => vec![&mut join.outer, &mut join.inner],
-        Node::HashJoin(join) => vec![&mut join.outer, &mut join.inner],
-        Node::Limit(limit) => vec![&mut limit.input],
-        Node::Aggregate(aggregate) => vec![&mut aggregate.input],
+        | Node::LockRows { input, .. } => smallvec![&mut **input],
+        Node::NestedLoop(join) => smallvec![&mut join.outer, &mut join.inner],
+        Node::HashJoin(join) => smallvec![&mut join.outer, &mut join.inner],
+        Node::Limit(limit) => smallvec![&mut limit.input],
+        Node::Aggregate(aggregate) => smallvec![&mut aggregate.input],
         Node::Append { inputs, .. } => inputs.iter_mut().map(|(node, _)| node).collect(),
-        Node::SetOp { left, right, .. } => vec![&mut left.0, &mut right.0],
+        Node::SetOp { left, right, .. } => smallvec![&mut left.0, &mut right.0],
     }
 }
 
@@ -182,7 +183,11 @@ pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
         | Node::SetOp { .. } => {}
         Node::Result { filter } => filter.iter().for_each(each),
         Node::Scan(scan) => {
-            key_parts(&scan.access).into_iter().for_each(&mut *each);
+            match &scan.access {
+                Access::Nothing | Access::Heap => {}
+                Access::Point { key, .. } => key.iter().for_each(|part| each(&part.expr)),
+                Access::Range(range) => range.parts().for_each(|part| each(&part.expr)),
+            }
             scan.filter.iter().for_each(each);
         }
         Node::Sample(sample) => sample.exprs().for_each(each),
@@ -216,14 +221,6 @@ pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
             calls.flat_map(|call| call.args.iter().chain(&call.filter)).for_each(each);
         }
         Node::LockRows { condition, .. } => condition.iter().for_each(each),
-    }
-}
-
-fn key_parts(access: &Access) -> Vec<&Expr> {
-    match access {
-        Access::Nothing | Access::Heap => Vec::new(),
-        Access::Point { key, .. } => key.iter().map(|part| &part.expr).collect(),
-        Access::Range(range) => range.parts().map(|part| &part.expr).collect(),
     }
 }
 

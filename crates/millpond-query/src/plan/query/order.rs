@@ -7,16 +7,18 @@
 //! soon as there is what they need. If the best of these orders would take long, others are looked
 //! for: see [`search`](super::search).
 
+use std::rc::Rc;
+
 use super::Planning;
-use super::conditions::{Conditions, Progress};
+use super::conditions::{Conditions, Places, Progress};
 use super::estimate::{KEEP, sort_cost};
 use super::method::{Cost, Method, Side};
 use super::problem::{Dependent, Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;
-use crate::error::Result;
-use crate::expr::Expr;
+use crate::error::{Result, SqlError};
 use crate::plan::SortKey;
+use crate::plan::access::Conjuncts;
 
 /// How many beginnings are tried of a join of at most [`MAX_TRIED_ITEMS`] items.
 const STARTS: usize = 3;
@@ -91,11 +93,11 @@ impl Planning<'_> {
     pub(super) fn way(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         wanted: Wanted<'_>,
     ) -> Result<Way> {
         self.check_relations(problem.items.len() + problem.dependents.len())?;
-        let equal = conditions.equal.clone();
+        let equal = Rc::clone(&conditions.equal);
         let around = std::mem::replace(&mut self.equal_columns, equal);
         let way = self.best_way(problem, conditions, wanted);
         self.equal_columns = around;
@@ -105,28 +107,29 @@ impl Planning<'_> {
     fn best_way(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         wanted: Wanted<'_>,
     ) -> Result<Way> {
-        let all = problem.slots();
-        let mut starts = Vec::new();
+        let mut starts = Vec::with_capacity(problem.items.len());
+        let progress = Progress::new(conditions);
         for (at, item) in problem.items.iter().enumerate() {
-            if !item.needs.intersects(&all) {
-                let progress = Progress::new(conditions);
-                let ready = conditions.all(&progress.ready(conditions, &item.slots));
-                let cost = self.item_cost(item, conditions, &ready, &[])?;
+            if !item.needs.intersects(&conditions.slots) {
+                let ready = progress.ready(conditions, &item.slots);
+                let cost = self.item_cost(problem, at, conditions, &ready, &[])?;
                 starts.push((cost.cost + cost.rows, at));
             }
         }
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
         let tried = if problem.items.len() <= MAX_TRIED_ITEMS { STARTS } else { 1 };
         let mut best: Option<(f64, Way)> = None;
-        let consider = |way: Way, best: &mut Option<(f64, Way)>| {
+        let consider = |way: Option<Way>, best: &mut Option<(f64, Way)>| {
+            let Some(way) = way else { return };
             let total = wanted.total(&way);
             if best.as_ref().is_none_or(|(least, _)| total < *least) {
                 *best = Some((total, way));
             }
         };
+        let least = |best: &Option<(f64, Way)>| best.as_ref().map(|best| best.0);
         let has_sublinks = problem.dependents.iter().any(is_sublink);
         let differs = |policy: &&Policy| {
             // Of two items there is only one next.
@@ -135,28 +138,30 @@ impl Planning<'_> {
         };
         for (_, start) in starts.iter().take(tried) {
             for policy in POLICIES.iter().filter(differs) {
-                let way = self.way_from(problem, conditions, Some(*start), &[], *policy)?;
+                let most = least(&best);
+                let way = self.way_from(problem, conditions, Some(*start), &[], *policy, most)?;
                 consider(way, &mut best);
             }
         }
         let [policy, ..] = POLICIES;
         if let Some(start) = self.start_of(problem, wanted.sort) {
             let (start, sort) = (Some(start), wanted.sort);
-            consider(self.way_from(problem, conditions, start, sort, policy)?, &mut best);
+            // Of rows in the wanted order perhaps only a few are read.
+            let most = if wanted.limit.is_some() { None } else { least(&best) };
+            consider(self.way_from(problem, conditions, start, sort, policy, most)?, &mut best);
         }
         if let Some((total, _)) = best
             && self.is_worth_search(problem, total)
         {
             for sublinks_last in if has_sublinks { [false, true].as_slice() } else { &[true] } {
-                if let Some(way) = self.search(problem, conditions, *sublinks_last)? {
-                    consider(way, &mut best);
-                }
+                consider(self.search(problem, conditions, *sublinks_last)?, &mut best);
             }
         }
-        match best {
-            Some((_, way)) => Ok(way),
-            None => self.way_from(problem, conditions, None, &[], policy),
+        if let Some((_, way)) = best {
+            return Ok(way);
         }
+        let way = self.way_from(problem, conditions, None, &[], policy, None)?;
+        way.ok_or_else(|| SqlError::internal("a join without an order"))
     }
 
     /// The item whose columns are all that rows are to be ordered by.
@@ -172,16 +177,18 @@ impl Planning<'_> {
         })
     }
 
+    /// The way that begins so. `None` if it costs as much as `most`, or more: each step only adds.
     fn way_from(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         start: Option<usize>,
         sort: &[SortKey],
         policy: Policy,
-    ) -> Result<Way> {
+        most: Option<f64>,
+    ) -> Result<Option<Way>> {
         let (mut way, mut progress) = self.beginning(problem, conditions, start, sort)?;
-        loop {
+        while most.is_none_or(|most| way.cost < most) {
             if !policy.sublinks_last
                 && let Some(at) = ready_sublink(problem, &progress)
             {
@@ -194,17 +201,17 @@ impl Planning<'_> {
                 self.add_dependent(problem, conditions, at, &mut progress, &mut way)?;
                 continue;
             }
-            let Some(next) = next else { break };
+            let Some(next) = next else { return Ok(Some(way)) };
             progress.add_item(&mut way, problem, conditions, next);
         }
-        Ok(way)
+        Ok(None)
     }
 
     /// A way that has an item, or nothing yet.
     pub(super) fn beginning(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         start: Option<usize>,
         sort: &[SortKey],
     ) -> Result<(Way, Progress)> {
@@ -220,9 +227,9 @@ impl Planning<'_> {
         if let Some(start) = start {
             let item = &problem.items[start];
             let ready = progress.take(conditions, &item.slots);
-            let cost = self.item_cost(item, conditions, &ready, sort)?;
+            let cost = self.item_cost(problem, start, conditions, &ready, sort)?;
             if !sort.is_empty() {
-                way.ordered = self.is_ordered(item, &ready, sort);
+                way.ordered = self.is_ordered(item, conditions, &ready, sort);
             }
             (way.rows, way.cost) = (cost.rows, cost.cost);
             (way.one_row, way.by_key) = (cost.one_row, cost.by_key);
@@ -235,7 +242,7 @@ impl Planning<'_> {
     fn next_item(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         progress: &Progress,
         way: &Way,
         which: Next,
@@ -262,23 +269,28 @@ impl Planning<'_> {
     pub(super) fn candidate(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         progress: &Progress,
         way: &Way,
         at: usize,
     ) -> Result<Option<(bool, Found)>> {
         let item = &problem.items[at];
-        let needed = item.needs.and(&problem.slots());
+        let needed = item.needs.and(&conditions.slots);
         if progress.done.contains(&Part::Item(at))
             || !needed.is_within(&progress.bound, &progress.bound)
         {
             return Ok(None);
         }
-        let ready = conditions.all(&progress.ready(conditions, &item.slots));
-        let keyed = self.item_cost(item, conditions, &ready, &[])?;
-        let own = conditions.of(item);
-        let alone = self.item_cost(item, conditions, &own, &[])?;
-        let on: Vec<Expr> = ready.iter().filter(|e| !own.contains(e)).cloned().collect();
+        let ready = progress.ready(conditions, &item.slots);
+        let keyed = self.item_cost(problem, at, conditions, &ready, &[])?;
+        let own = &conditions.own[at];
+        let alone = match conditions.alone[at].get() {
+            Some(known) => known,
+            None => self.item_cost(problem, at, conditions, own, &[])?,
+        };
+        conditions.alone[at].set(Some(alone));
+        let on: Places = ready.into_iter().filter(|place| !own.contains(place)).collect();
+        let on = conditions.all(&on);
         let lateral = !needed.is_empty();
         let side = Side { keyed, alone, lateral, kind: JoinKind::Inner };
         let (cost, method, rows) = self.method(way, side, &on, &item.slots);
@@ -298,14 +310,15 @@ impl Planning<'_> {
     pub(super) fn add_dependent(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         at: usize,
         progress: &mut Progress,
         way: &mut Way,
     ) -> Result<()> {
         let dependent = &problem.dependents[at];
         let side = self.dependent_side(problem, dependent)?;
-        let (cost, method, rows) = self.method(way, side, &dependent.on, &dependent.slots);
+        let on: Conjuncts<'_> = dependent.on.iter().collect();
+        let (cost, method, rows) = self.method(way, side, &on, &dependent.slots);
         way.cost += cost;
         way.rows = rows;
         way.one_row &= dependent.kind != JoinKind::Left || side.keyed.one_row;
@@ -322,7 +335,7 @@ impl Progress {
         &mut self,
         way: &mut Way,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         (at, cost, method, rows): Found,
     ) {
         let item = &problem.items[at];

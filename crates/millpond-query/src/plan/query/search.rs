@@ -41,7 +41,7 @@ impl Planning<'_> {
     pub(super) fn search(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         sublinks_last: bool,
     ) -> Result<Option<Way>> {
         let mut orders = Vec::new();
@@ -80,7 +80,7 @@ impl Planning<'_> {
     fn add_sublinks(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         order: &mut Partial,
     ) -> Result<()> {
         while let Some(at) = ready_sublink(problem, &order.progress) {
@@ -94,7 +94,7 @@ impl Planning<'_> {
     fn extend(
         &mut self,
         problem: &Problem<'_>,
-        conditions: &Conditions,
+        conditions: &Conditions<'_>,
         order: &Partial,
         longer: &mut Vec<Partial>,
     ) -> Result<()> {

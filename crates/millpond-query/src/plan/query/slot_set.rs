@@ -1,10 +1,12 @@
 //! Sets of slots.
 
+use smallvec::SmallVec;
+
 use crate::analyze::tree::Slot;
 
-/// A set of slots, a bit each.
+/// A set of slots, a bit each. Few statements have more than fit in without memory of their own.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SlotSet(Vec<u64>);
+pub(super) struct SlotSet(SmallVec<[u64; 2]>);
 
 impl SlotSet {
     pub(super) fn one(slot: Slot) -> Self {

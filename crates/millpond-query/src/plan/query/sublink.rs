@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use super::Planning;
 use super::conditions::Conditions;
 use super::estimate::KEEP;
+use super::estimate::TablePath;
 use super::from::{Around, item_of, plain_select};
 use super::order::Wanted;
 use super::problem::{Dependent, Item, Problem, Relation, Unique};
@@ -15,7 +16,7 @@ use super::strict::strict_columns;
 use crate::analyze::tree::{JoinKind, Query, SubqueryKind, column};
 use crate::error::Result;
 use crate::expr::{Compare, Expr};
-use crate::plan::access::all_of;
+use crate::plan::access::Conjuncts;
 
 impl Planning<'_> {
     /// Makes a join of a conjunct, if it is a subquery that depends on the rows of the problem;
@@ -147,16 +148,16 @@ impl Planning<'_> {
             return Ok(None);
         };
         let is_own = |e: &&Expr| self.slots_of(e).is_within(slots, slots);
-        let own: Vec<Expr> = problem.conjuncts.iter().filter(is_own).cloned().collect();
-        let alone = self.table_path(*slot, table, all_of(own.clone()).as_ref(), &[]);
-        let with_keys = all_of(own.into_iter().chain(dependent.on.iter().cloned()).collect());
-        let keyed = self.table_path(*slot, table, with_keys.as_ref(), &[]);
-        if !keyed.by_key || keyed.cost >= alone.cost {
+        let own: Conjuncts<'_> = problem.conjuncts.iter().filter(is_own).collect();
+        let with_keys: Conjuncts<'_> = own.iter().copied().chain(&dependent.on).collect();
+        let alone = self.table_path(*slot, table, &own, &[]).cost;
+        let TablePath { by_key, cost: keyed, .. } = self.table_path(*slot, table, &with_keys, &[]);
+        if !by_key || keyed >= alone {
             return Ok(None);
         }
         let conditions = Conditions::new(self, &dependent.right, &[]);
         let right = self.nested(|p| p.way(&dependent.right, &conditions, Wanted::default()))?;
-        let driven = right.cost + right.rows * (KEEP + keyed.cost);
-        Ok((driven < alone.cost).then_some(keys))
+        let driven = right.cost + right.rows * (KEEP + keyed);
+        Ok((driven < alone).then_some(keys))
     }
 }

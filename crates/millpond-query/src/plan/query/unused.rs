@@ -12,6 +12,9 @@ impl Planning<'_> {
     /// Makes NULL of what subqueries compute for nobody. Expressions still have their queries. What
     /// has another value each time is computed nevertheless.
     pub(super) fn drop_unused(&self, root: &mut Node, output: &[Expr], ctes: &mut [CtePlan]) {
+        if ctes.is_empty() && !may_drop(root) {
+            return;
+        }
         let mut uses = Uses::default();
         let mut passed = Passed::default();
         output.iter().for_each(|e| self.add_columns(e, &mut uses));
@@ -143,11 +146,24 @@ struct Passed<'n> {
 fn drop_in(node: &mut Node, uses: &Uses) {
     if let Node::Project { slot, exprs, .. } = node {
         for (place, e) in exprs.iter_mut().enumerate() {
-            let is_simple = matches!(e, Expr::Const(_) | Expr::Param(_) | Expr::Column(_));
-            if !is_simple && !e.is_volatile() && !uses.has(column(*slot, place)) {
+            if is_worth_dropping(e) && !uses.has(column(*slot, place)) {
                 *e = Expr::NULL;
             }
         }
     }
     inputs_mut(node).into_iter().for_each(|input| drop_in(input, uses));
+}
+
+/// Whether something at a node or below it would be dropped if nothing used it.
+fn may_drop(node: &Node) -> bool {
+    let computes = match node {
+        Node::Project { exprs, .. } => exprs.iter().any(is_worth_dropping),
+        _ => false,
+    };
+    computes || inputs(node).into_iter().any(may_drop)
+}
+
+fn is_worth_dropping(e: &Expr) -> bool {
+    let is_simple = matches!(e, Expr::Const(_) | Expr::Param(_) | Expr::Column(_));
+    !is_simple && !e.is_volatile()
 }
