@@ -29,21 +29,23 @@ macro_rules! keywords {
     };
 }
 
-/// The first entry of `TABLE` for each first letter, and the end.
-const FIRST: [u16; 27] = first_of_letters();
+/// The first bytes of each keyword, as a number: they are in the same order as the texts.
+const STARTS: [u64; TABLE.len()] = starts();
 
-const fn first_of_letters() -> [u16; 27] {
-    let mut first = [0; 27];
-    let mut letter = 0;
+const fn starts() -> [u64; TABLE.len()] {
+    let mut starts = [0; TABLE.len()];
     let mut at = 0;
-    while letter < 27 {
-        while at < TABLE.len() && (TABLE[at].0.as_bytes()[0] - b'a') < letter {
-            at += 1;
+    while at < TABLE.len() {
+        let text = TABLE[at].0.as_bytes();
+        let mut place = 0;
+        while place < 8 {
+            let byte = if place < text.len() { text[place] } else { 0 };
+            starts[at] = starts[at] << 8 | byte as u64;
+            place += 1;
         }
-        first[letter as usize] = at as u16;
-        letter += 1;
+        at += 1;
     }
-    first
+    starts
 }
 
 /// The longest keyword has this many bytes.
@@ -59,12 +61,12 @@ impl Keyword {
         let folded = buffer.get_mut(..word.len())?;
         folded.copy_from_slice(word.as_bytes());
         folded.make_ascii_lowercase();
-        let letter = folded.first()?.checked_sub(b'a').filter(|&letter| letter < 26)?;
-        let range =
-            usize::from(FIRST[usize::from(letter)])..usize::from(FIRST[usize::from(letter) + 1]);
-        let same = TABLE.get(range)?;
-        let found = same.binary_search_by(|entry| entry.0.as_bytes().cmp(folded)).ok()?;
-        same.get(found).map(|entry| entry.1)
+        let start = buffer.first_chunk().map(|first| u64::from_be_bytes(*first))?;
+        let first = STARTS.partition_point(|other| *other < start);
+        let same = TABLE.get(first..)?.iter().zip(&STARTS[first..]);
+        let mut same = same.take_while(|(_, other)| **other == start);
+        let text = &buffer[..word.len()];
+        same.find(|(entry, _)| entry.0.as_bytes() == text).map(|(entry, _)| entry.1)
     }
 
     /// The word in lower case.

@@ -172,10 +172,9 @@ impl Lexer<'_> {
     }
 
     fn word(&mut self, start: usize) -> TokenKind {
-        self.at += 1;
-        while is_ident_continue(self.byte(0)) {
-            self.at += 1;
-        }
+        let rest = self.bytes.get(start + 1..).unwrap_or_default();
+        let end = rest.iter().position(|byte| !CONTINUES[usize::from(*byte)]);
+        self.at = start + 1 + end.unwrap_or(rest.len());
         let word = self.text.get(start..self.at).unwrap_or_default();
         match Keyword::find(word) {
             Some(keyword) => TokenKind::Keyword(keyword),
@@ -203,13 +202,24 @@ impl Lexer<'_> {
     }
 }
 
-fn is_ident_start(byte: u8) -> bool {
+const fn is_ident_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-fn is_ident_continue(byte: u8) -> bool {
+const fn is_ident_continue(byte: u8) -> bool {
     is_ident_start(byte) || byte.is_ascii_digit() || byte == b'$'
 }
+
+/// For each byte whether [`is_ident_continue`] holds.
+const CONTINUES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = is_ident_continue(byte as u8);
+        byte += 1;
+    }
+    table
+};
 
 /// What PostgreSQL's scanner takes for space.
 fn is_space(byte: u8) -> bool {
