@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smol_str::SmolStr;
+
 use crate::error::{Result, SqlError};
 use crate::types::FormatOptions;
 use crate::{DataType, Datum};
@@ -13,7 +15,7 @@ pub const VOID_OID: u32 = 2278;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnDesc {
     /// The column's name.
-    pub name: String,
+    pub name: SmolStr,
     /// The type of its values.
     pub ty: DataType,
     /// The type's number that clients are told. It is `ty.oid()`, except where a catalog view shows
@@ -27,12 +29,12 @@ pub struct ColumnDesc {
 
 impl ColumnDesc {
     /// What a function returns that returns nothing: an empty text, of type `void`.
-    pub fn void(name: impl Into<String>) -> Self {
+    pub fn void(name: impl Into<SmolStr>) -> Self {
         ColumnDesc { type_oid: VOID_OID, ..Self::computed(name, DataType::Text) }
     }
 
     /// A computed column.
-    pub fn computed(name: impl Into<String>, ty: DataType) -> Self {
+    pub fn computed(name: impl Into<SmolStr>, ty: DataType) -> Self {
         ColumnDesc { name: name.into(), ty, type_oid: ty.oid(), table_oid: 0, attnum: 0 }
     }
 }

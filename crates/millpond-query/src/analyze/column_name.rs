@@ -1,23 +1,23 @@
 //! What a column of a result is called that has no alias.
 
 use millpond_syntax::tree::{
-    AExprKind, Expr, Field, Indirection, MinMaxOp, Node, SelectBody, SelectStmt, SubLinkType,
+    AExprKind, Expr, Field, Indirection, MinMaxOp, Name, Node, SelectBody, SelectStmt, SubLinkType,
     XmlExprOp,
 };
 
 use crate::expr::bind::value_function_name;
 
 /// The name that PostgreSQL gives to a column without an alias.
-pub(crate) fn column_name(e: &Expr) -> String {
+pub(crate) fn column_name(e: &Expr) -> Name {
     match named(e) {
         Some((name, _)) => name,
-        None => "?column?".to_owned(),
+        None => Name::new_static("?column?"),
     }
 }
 
 /// A name, and whether it is better than that of a type.
-fn named(e: &Expr) -> Option<(String, bool)> {
-    let good = |name: &str| Some((name.to_owned(), true));
+fn named(e: &Expr) -> Option<(Name, bool)> {
+    let good = |name: &str| Some((name.into(), true));
     match &e.node {
         Node::ColumnRef(fields) => fields.iter().rev().find_map(|field| match field {
             Field::String(name) => good(name),
@@ -34,7 +34,7 @@ fn named(e: &Expr) -> Option<(String, bool)> {
         Node::AExpr(e) if e.kind == AExprKind::NullIf => good("nullif"),
         Node::TypeCast(cast) => match named(&cast.arg) {
             found @ Some((_, true)) => found,
-            _ => Some(((**cast.type_name.names.last()?).to_owned(), false)),
+            _ => Some((cast.type_name.names.last()?.clone(), false)),
         },
         Node::CollateClause(arg, _) => named(arg),
         Node::GroupingFunc(_) => good("grouping"),
@@ -46,7 +46,7 @@ fn named(e: &Expr) -> Option<(String, bool)> {
         },
         Node::CaseExpr(case) => match case.defresult.as_ref().and_then(named) {
             found @ Some((_, true)) => found,
-            _ => Some(("case".to_owned(), false)),
+            _ => Some(("case".into(), false)),
         },
         Node::AArrayExpr(_) => good("array"),
         Node::RowExpr(..) => good("row"),
@@ -73,16 +73,16 @@ fn xml_name(op: XmlExprOp) -> Option<&'static str> {
 }
 
 /// A subquery is called like its only column.
-fn of_query(query: &SelectStmt) -> Option<(String, bool)> {
+fn of_query(query: &SelectStmt) -> Option<(Name, bool)> {
     let mut query = query;
     loop {
         match &query.body {
             SelectBody::SetOp { larg, .. } => query = larg,
-            SelectBody::Values(_) => return Some(("column1".to_owned(), true)),
+            SelectBody::Values(_) => return Some(("column1".into(), true)),
             SelectBody::Select(select) => {
                 let target = select.target_list.first()?;
                 return match (&target.name, &target.val) {
-                    (Some(name), _) => Some(((**name).to_owned(), true)),
+                    (Some(name), _) => Some((name.clone(), true)),
                     (None, Some(e)) if is_star(e) => None,
                     (None, Some(e)) => Some((column_name(e), true)),
                     (None, None) => None,

@@ -140,7 +140,7 @@ impl Level<'_> {
     ) -> Result<Named> {
         let kind = SlotKind::Stored(Arc::clone(&table));
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
-        let own = Visible::new(slot, alias.clone(), Some(table.name.clone()), columns);
+        let own = Visible::new(slot, &alias, Some(&table.name), columns);
         let own = self.add(slot, Visible { schema, ..own });
         Ok((FromItem::Table { slot, table, alias }, own))
     }
@@ -167,7 +167,7 @@ impl Level<'_> {
         let (alias, columns) = renamed("", query.columns.clone(), alias.as_ref())?;
         let kind = SlotKind::Computed(columns.len());
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
-        let own = self.add(slot, Visible::new(slot, alias.clone(), None, columns));
+        let own = self.add(slot, Visible::new(slot, &alias, None, columns));
         let query = Box::new(query);
         Ok((FromItem::Subquery { slot, query, alias }, own))
     }
@@ -225,7 +225,7 @@ impl Level<'_> {
         let (alias, columns) = renamed(&name, columns, alias)?;
         let kind = SlotKind::Computed(columns.len());
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
-        let own = self.add(slot, Visible::new(slot, alias.clone(), None, columns));
+        let own = self.add(slot, Visible::new(slot, &alias, None, columns));
         Ok((FromItem::Functions { slot, functions, with_ordinality, alias }, own))
     }
 
@@ -286,7 +286,7 @@ fn function_name(e: &tree::Expr) -> String {
         Node::FuncCall(call) => {
             call.funcname.last().map_or_else(String::new, |name| (**name).to_owned())
         }
-        _ => super::column_name(e),
+        _ => super::column_name(e).into(),
     }
 }
 
@@ -324,7 +324,7 @@ pub(super) fn renamed(
         ));
     }
     for (column, given) in columns.iter_mut().zip(given) {
-        column.name = (**given).to_owned();
+        column.name = given.clone();
     }
     Ok((name, columns))
 }

@@ -107,7 +107,7 @@ impl Level<'_> {
         if let Some(alias) = &join.join_using_alias {
             // It names the columns in common, which come first.
             let common = columns[..join.using_clause.len()].into();
-            let using = Visible::of_columns(Some((**alias).to_owned()), common, false);
+            let using = Visible::of_columns(Some(alias.clone()), common, false);
             check_aliases(&names, std::slice::from_ref(&using))?;
             names.push(using);
         }
@@ -139,7 +139,7 @@ impl Level<'_> {
             .zip(descs)
             .map(|(column, desc)| NamedColumn { desc, ..column })
             .collect();
-        let visible = Visible::of_columns(Some(alias), columns, true);
+        let visible = Visible::of_columns(Some(alias.into()), columns, true);
         self.items.borrow_mut().push(visible.clone());
         Ok((item, vec![visible]))
     }
@@ -149,7 +149,7 @@ impl Level<'_> {
     fn merged(
         &self,
         kind: JoinKind,
-        names: &[String],
+        names: &[tree::Name],
         left: &[Visible],
         right: &[Visible],
         binder: &mut Binder<'_>,
@@ -191,8 +191,8 @@ fn concatenated(left: &[Visible], right: &[Visible]) -> Vec<NamedColumn> {
     columns
 }
 
-fn using_names(names: &[tree::Name]) -> Result<Vec<String>> {
-    let mut all: Vec<String> = Vec::with_capacity(names.len());
+fn using_names(names: &[tree::Name]) -> Result<Vec<tree::Name>> {
+    let mut all: Vec<tree::Name> = Vec::with_capacity(names.len());
     for name in names {
         if all.iter().any(|other| **other == **name) {
             return Err(SqlError::new(
@@ -200,14 +200,14 @@ fn using_names(names: &[tree::Name]) -> Result<Vec<String>> {
                 format!("column name \"{name}\" appears more than once in USING clause"),
             ));
         }
-        all.push((**name).to_owned());
+        all.push(name.clone());
     }
     Ok(all)
 }
 
-fn common_names(left: &[Visible], right: &[Visible]) -> Vec<String> {
+fn common_names(left: &[Visible], right: &[Visible]) -> Vec<tree::Name> {
     let right = spread(right);
-    let mut names: Vec<String> = Vec::new();
+    let mut names: Vec<tree::Name> = Vec::new();
     for column in spread(left) {
         let name = column.desc.name;
         if !names.contains(&name) && right.iter().any(|other| other.desc.name == name) {

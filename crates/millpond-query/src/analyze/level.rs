@@ -335,7 +335,7 @@ impl Scope for Level<'_> {
             let Some(item) = named else { continue };
             let presence = level.presence(item)?;
             item.columns.iter().for_each(|column| level.note(column, at));
-            let field = |column: &NamedColumn| (column.desc.name.clone(), column.ty());
+            let field = |column: &NamedColumn| (column.desc.name.to_string(), column.ty());
             let fields = item.columns.iter().map(field).collect();
             let values = item.columns.iter().map(|column| column.expr.clone()).collect();
             return Ok(Some(WholeRow { fields, presence, values }));

@@ -41,6 +41,7 @@ use std::cell::{Cell, RefCell};
 
 use millpond_engine::catalog::CatalogState;
 use millpond_syntax::tree::{SelectStmt, WithClause};
+use smol_str::SmolStr;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::Binder;
@@ -112,8 +113,8 @@ struct Analyzer<'a> {
 /// What a slot's relation and its columns are called.
 #[derive(Debug, Clone, Default)]
 struct SlotNames {
-    relation: String,
-    columns: Vec<String>,
+    relation: SmolStr,
+    columns: Vec<SmolStr>,
 }
 
 impl<'a> Analyzer<'a> {
@@ -145,7 +146,7 @@ impl<'a> Analyzer<'a> {
     /// A slot of an item of FROM.
     fn item_slot(&self, kind: SlotKind, relation: &str, columns: &[ColumnDesc]) -> Result<Slot> {
         let columns = columns.iter().map(|desc| desc.name.clone()).collect();
-        self.add_slot(kind, SlotNames { relation: relation.to_owned(), columns })
+        self.add_slot(kind, SlotNames { relation: relation.into(), columns })
     }
 
     fn add_slot(&self, kind: SlotKind, names: SlotNames) -> Result<Slot> {

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use smol_str::SmolStr;
+
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -35,9 +37,9 @@ impl NamedColumn {
 #[derive(Debug, Clone)]
 pub(super) struct Visible {
     /// A join has none unless it is given one.
-    pub(super) alias: Option<String>,
+    pub(super) alias: Option<SmolStr>,
     /// What it is called without its alias.
-    pub(super) name: Option<String>,
+    pub(super) name: Option<SmolStr>,
     /// The schema that may stand in front of its name: of a table or system relation without an
     /// alias.
     pub(super) schema: Option<&'static str>,
@@ -62,8 +64,8 @@ impl Visible {
     /// An item with columns of its own.
     pub(super) fn new(
         slot: Slot,
-        alias: String,
-        name: Option<String>,
+        alias: &str,
+        name: Option<&str>,
         columns: impl IntoIterator<Item = ColumnDesc>,
     ) -> Self {
         let columns = columns
@@ -71,7 +73,8 @@ impl Visible {
             .enumerate()
             .map(|(place, desc)| NamedColumn::new(Expr::Column(column(slot, place)), desc))
             .collect();
-        Visible { name, ..Visible::of_columns(Some(alias), columns, true) }
+        let name = name.map(SmolStr::from);
+        Visible { name, ..Visible::of_columns(Some(alias.into()), columns, true) }
     }
 
     /// The same, of whose columns `*` spreads the first ones only.
@@ -86,7 +89,7 @@ impl Visible {
 
     /// Columns of other items under a name of their own, if they have one.
     pub(super) fn of_columns(
-        alias: Option<String>,
+        alias: Option<SmolStr>,
         columns: Rc<[NamedColumn]>,
         has_columns: bool,
     ) -> Self {

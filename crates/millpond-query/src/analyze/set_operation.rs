@@ -65,8 +65,7 @@ impl Analyzer<'_> {
             for item in order_by {
                 let Some(place) = place_of(&item.node, &targets, "ORDER BY", binder)? else {
                     let level = Level::new(self, outer, &[]);
-                    let named =
-                        Visible::new(operation.slot, String::new(), None, query.columns.clone());
+                    let named = Visible::new(operation.slot, "", None, query.columns.clone());
                     level.add(operation.slot, named);
                     level.visible.replace(level.items.borrow().clone());
                     binder.bind(&item.node, &level)?;

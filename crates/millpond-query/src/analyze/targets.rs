@@ -74,8 +74,7 @@ impl Level<'_> {
                     self.fields(record, parts, binder, &mut targets)?;
                 }
                 (_, name) => {
-                    let alias = name.as_ref().map(|name| (**name).to_owned());
-                    targets.push(self.target(e, alias, settle, binder)?);
+                    targets.push(self.target(e, name.clone(), settle, binder)?);
                 }
             }
             check_target_count(targets.len())?;
@@ -97,7 +96,7 @@ impl Level<'_> {
         for (name, Typed { expr, ty }) in fields {
             let known = if let Ty::Known(ty) = ty { ty } else { DataType::Text };
             let mut desc = self.describe(&expr, known);
-            desc.name = name;
+            desc.name = name.into();
             targets.push(Target { expr, ty, desc, at: Some(start_of(record)), references });
         }
         Ok(())
@@ -106,7 +105,7 @@ impl Level<'_> {
     fn target(
         &self,
         e: &tree::Expr,
-        alias: Option<String>,
+        alias: Option<tree::Name>,
         settle: bool,
         binder: &mut Binder<'_>,
     ) -> Result<Target> {

@@ -81,7 +81,7 @@ impl Analyzer<'_> {
             .map(|(at, ty)| ColumnDesc::computed(format!("column{}", at + 1), *ty))
             .collect();
         let slot = self.item_slot(SlotKind::Computed(width), "*VALUES*", &columns)?;
-        let own = Visible::new(slot, "*VALUES*".to_owned(), None, columns.clone());
+        let own = Visible::new(slot, "*VALUES*", None, columns.clone());
         let own = level.add(slot, own);
         level.visible.replace(own);
         let targets: Vec<Target> = columns

@@ -304,12 +304,7 @@ impl Level<'_> {
             let (alias, columns) = renamed(&name.name, columns, alias)?;
             let kind = SlotKind::Computed(columns.len());
             let slot = analyzer.item_slot(kind, &alias, &columns)?;
-            let own = super::namespace::Visible::new(
-                slot,
-                alias.clone(),
-                Some(name.name.clone()),
-                columns,
-            );
+            let own = super::namespace::Visible::new(slot, &alias, Some(&name.name), columns);
             let own = self.add(slot, own);
             Ok((slot, alias, own))
         };

@@ -1,33 +1,39 @@
 //! Names of relations and columns.
 
 use millpond_syntax::tree::{self, Field, QualifiedName, RangeVar};
+use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 use super::Source;
 use crate::error::{Result, SqlError, SqlState};
 
+/// The parts of a name with points.
+type Parts = SmallVec<[SmolStr; 3]>;
+
 /// A table's or index's name, or a name of FROM in front of a column's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    pub schema: Option<String>,
-    pub name: String,
+    pub schema: Option<SmolStr>,
+    pub name: SmolStr,
     /// Where it stands, in characters from 1.
     pub(crate) position: Option<usize>,
 }
 
 impl Name {
-    pub(crate) fn from_parts(mut parts: Vec<String>, position: Option<usize>) -> Result<Self> {
+    pub(crate) fn from_parts(parts: &[SmolStr], position: Option<usize>) -> Result<Self> {
         if parts.len() > 2
-            && let Some(mut error) = Self::refusal(&parts, &parts.join("."), "relation")
+            && let Some(mut error) = Self::refusal(parts, &parts.join("."), "relation")
         {
             error.position = position;
             return Err(error);
         }
-        let name = parts.pop().unwrap_or_default();
-        Ok(Name { schema: parts.pop(), name, position })
+        let mut parts = parts.iter().rev().cloned();
+        let name = parts.next().unwrap_or_default();
+        Ok(Name { schema: parts.next(), name, position })
     }
 
     /// Why these parts are no name: `whole` is the text that has them, a `kind` of name.
-    fn refusal(parts: &[String], whole: &str, kind: &str) -> Option<SqlError> {
+    fn refusal(parts: &[SmolStr], whole: &str, kind: &str) -> Option<SqlError> {
         // A database's name in front must be this database's; there is only one.
         match parts {
             [database, _, _] if database != "postgres" => Some(SqlError::new(
@@ -48,23 +54,23 @@ impl Name {
         at: u32,
         source: &Source<'_>,
     ) -> Result<(Self, &'f str)> {
-        let mut parts = Vec::with_capacity(fields.len());
+        let mut parts = Parts::new();
         for field in fields {
             match field {
-                Field::String(name) => parts.push(&**name),
+                Field::String(name) => parts.push(name.clone()),
                 Field::Star => return Err(SqlError::unsupported("a whole row of this form")),
             }
         }
         let position = Some(source.position(at));
-        let column = parts.pop().unwrap_or_default();
-        let table: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
-        if table.len() > 2 {
-            parts.push(column);
-            let whole = parts.join(".");
-            if let Some(mut error) = Self::refusal(&table, &whole, "qualified") {
-                error.position = position;
-                return Err(error);
-            }
+        let (column, table) = match (fields.last(), parts.split_last()) {
+            (Some(Field::String(column)), Some((_, table))) => (&**column, table),
+            _ => ("", &[][..]),
+        };
+        if table.len() > 2
+            && let Some(mut error) = Self::refusal(table, &parts.join("."), "qualified")
+        {
+            error.position = position;
+            return Err(error);
         }
         Ok((Self::from_parts(table, position)?, column))
     }
@@ -72,19 +78,18 @@ impl Name {
     /// What stands before the star in a name with points.
     pub(crate) fn of_star(fields: &[Field], at: u32, source: &Source<'_>) -> Result<Self> {
         let name = |field: &Field| match field {
-            Field::String(name) => Some((**name).to_owned()),
+            Field::String(name) => Some(name.clone()),
             Field::Star => None,
         };
-        Self::from_parts(fields.iter().filter_map(name).collect(), Some(source.position(at)))
+        let parts: Parts = fields.iter().filter_map(name).collect();
+        Self::from_parts(&parts, Some(source.position(at)))
     }
 
     /// A relation as a statement names it.
     pub fn of_relation(relation: &RangeVar, source: &Source<'_>) -> Result<Self> {
-        let parts = [&relation.catalogname, &relation.schemaname];
-        let mut parts: Vec<String> =
-            parts.into_iter().flatten().map(|part| (&**part).into()).collect();
-        parts.push((&*relation.relname).into());
-        Self::from_parts(parts, Some(source.position(relation.location)))
+        let qualifiers = relation.catalogname.iter().chain(&relation.schemaname);
+        let parts: Parts = qualifiers.chain([&relation.relname]).cloned().collect();
+        Self::from_parts(&parts, Some(source.position(relation.location)))
     }
 
     pub(crate) fn of_relations<'r>(
@@ -97,7 +102,7 @@ impl Name {
     /// A name with its qualifiers.
     pub(super) fn qualified(name: &QualifiedName, source: &Source<'_>) -> Result<Self> {
         let position = Some(source.position(name.location));
-        Self::from_parts(name.names.iter().map(|part| (&**part).into()).collect(), position)
+        Self::from_parts(&name.names, position)
     }
 }
 

@@ -79,7 +79,7 @@ impl Output {
             };
             let mut desc = stored.unwrap_or_else(|| ColumnDesc::computed("", ty));
             // `+ a` is the column `a`, under another name.
-            desc.name = target.name.as_deref().map_or_else(|| column_name(e), str::to_owned);
+            desc.name = target.name.clone().unwrap_or_else(|| column_name(e));
             exprs.push(expr);
             columns.push(desc);
         }
@@ -104,7 +104,7 @@ pub(crate) fn check_target_count(count: usize) -> Result<()> {
 pub fn describe(table: &TableDef, column: usize) -> ColumnDesc {
     let def = &table.columns[column];
     ColumnDesc {
-        name: def.name.clone(),
+        name: def.name.as_str().into(),
         ty: def.ty,
         type_oid: def.ty.oid(),
         table_oid: table.oid,

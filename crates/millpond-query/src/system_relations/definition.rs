@@ -77,7 +77,7 @@ pub(crate) fn find_function_definition(name: &str) -> Option<&'static Arc<TableD
 pub(crate) fn describe_columns(table: &TableDef) -> Vec<ColumnDesc> {
     let columns = view_of(table.oid).map_or(&[][..], |view| view.columns);
     let describe = |(place, (name, kind)): (usize, &(&str, Kind))| ColumnDesc {
-        name: (*name).to_owned(),
+        name: (*name).into(),
         ty: kind.data_type(),
         type_oid: kind.told_oid(),
         table_oid: table.oid,
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn names_are_looked_for_in_pg_catalog() {
         let name = |schema: Option<&str>, name: &str| Name {
-            schema: schema.map(str::to_owned),
-            name: name.to_owned(),
+            schema: schema.map(Into::into),
+            name: name.into(),
             position: None,
         };
         let oid = |name: &Name| find_definition(name).map(|table| table.oid);

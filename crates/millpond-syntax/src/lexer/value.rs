@@ -1,15 +1,16 @@
 //! The values of tokens: names folded and cut, strings with their escapes resolved.
 
+use smol_str::StrExt;
+
 use super::comment::next_part;
 use super::operator::NAME_LENGTH;
 use super::{Lex, TokenKind};
 use crate::error::{SqlState, SyntaxError};
+use crate::tree::{Name, Text};
 
 /// The name that `text` (a token's, not in quotes) stands for.
-pub fn fold(text: &str) -> Box<str> {
-    let mut name: Box<str> = cut(text).into();
-    name.make_ascii_lowercase();
-    name
+pub fn fold(text: &str) -> Name {
+    cut(text).to_ascii_lowercase_smolstr()
 }
 
 /// As much of a name as PostgreSQL keeps: 63 bytes, whole characters.
@@ -25,7 +26,7 @@ pub fn cut(name: &str) -> &str {
 }
 
 /// The name that a token in double quotes stands for.
-pub fn quoted_ident(kind: TokenKind, text: &str, start: u32) -> Lex<Box<str>> {
+pub fn quoted_ident(kind: TokenKind, text: &str, start: u32) -> Lex<Name> {
     if kind == TokenKind::QuotedIdent {
         let inside = text.get(1..text.len() - 1).unwrap_or_default();
         if !inside.contains('"') {
@@ -46,7 +47,7 @@ pub fn quoted_ident(kind: TokenKind, text: &str, start: u32) -> Lex<Box<str>> {
 
 /// The string that a token of one of the kinds of strings stands for. A bit string keeps
 /// PostgreSQL's form: a letter, b or x, and the digits.
-pub fn string(kind: TokenKind, text: &str, start: u32) -> Lex<Box<str>> {
+pub fn string(kind: TokenKind, text: &str, start: u32) -> Lex<Text> {
     match kind {
         TokenKind::DollarString => {
             let tag = text.get(1..).and_then(|rest| rest.find('$')).unwrap_or_default() + 2;
@@ -109,7 +110,7 @@ fn uescape(text: &str, end: usize) -> u8 {
 }
 
 /// Resolves the escapes of `E'...'`, whose first byte is at `start`.
-fn escaped(inside: &str, start: u32) -> Lex<Box<str>> {
+fn escaped(inside: &str, start: u32) -> Lex<Text> {
     let mut bytes: Vec<u8> = Vec::with_capacity(inside.len());
     let mut halves = Halves { text: inside, first: start + 2, high: None, named: true };
     let source = inside.as_bytes();
@@ -182,7 +183,7 @@ fn hex(digits: &str) -> Option<u32> {
 }
 
 /// PostgreSQL's text is UTF-8 without zeros.
-fn checked(bytes: Vec<u8>, start: u32) -> Lex<Box<str>> {
+fn checked(bytes: Vec<u8>, start: u32) -> Lex<Text> {
     let wrong = match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => return Ok(text.into()),
         Ok(_) => "0x00".to_owned(),

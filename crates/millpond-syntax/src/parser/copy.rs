@@ -3,7 +3,7 @@
 use super::option::option;
 use super::{Parse, Parser};
 use crate::keyword::Keyword;
-use crate::tree::{CopySource, CopyStmt, DefArg, DefElem, Name, Statement};
+use crate::tree::{CopySource, CopyStmt, DefArg, DefElem, Name, Statement, Text};
 
 impl Parser<'_> {
     pub(super) fn copy(&mut self) -> Parse<Statement> {
@@ -52,7 +52,7 @@ impl Parser<'_> {
         })))
     }
 
-    fn copy_file(&mut self) -> Parse<(bool, Option<Box<str>>)> {
+    fn copy_file(&mut self) -> Parse<(bool, Option<Text>)> {
         let is_program = self.take_keyword(Keyword::Program);
         let place = self.location();
         if self.take_one_of(&[Keyword::Stdin, Keyword::Stdout]).is_some() {

@@ -45,7 +45,7 @@ pub(crate) type Parse<T> = Result<T, Box<SyntaxError>>;
 const BUDGET: u32 = 6000;
 
 /// What a level of recursion costs.
-const LEVEL: u32 = 20;
+const LEVEL: u32 = 22;
 
 pub(crate) struct Parser<'a> {
     text: &'a str,

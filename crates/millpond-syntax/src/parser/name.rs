@@ -3,7 +3,7 @@
 use super::{Parse, Parser};
 use crate::keyword::{Category, Keyword};
 use crate::lexer::{Token, TokenKind, value};
-use crate::tree::{Field, Indirection, Name, Persistence, QualifiedName, RangeVar};
+use crate::tree::{Field, Indirection, Name, Persistence, QualifiedName, RangeVar, Text};
 
 impl Parser<'_> {
     pub(super) fn is_ident_at(&self, ahead: usize) -> bool {
@@ -205,7 +205,7 @@ impl Parser<'_> {
         )
     }
 
-    pub(super) fn string(&mut self) -> Parse<Box<str>> {
+    pub(super) fn string(&mut self) -> Parse<Text> {
         if !self.is_string() {
             return Err(self.unexpected());
         }

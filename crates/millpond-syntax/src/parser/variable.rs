@@ -3,7 +3,7 @@
 use super::{Parse, Parser};
 use crate::keyword::{Category, Keyword};
 use crate::lexer::TokenKind;
-use crate::tree::{Name, Statement, Value, VariableSetKind, VariableSetStmt, VariableValue};
+use crate::tree::{Name, Statement, Text, Value, VariableSetKind, VariableSetStmt, VariableValue};
 
 impl Parser<'_> {
     pub(super) fn variable_set(&mut self) -> Parse<Statement> {
@@ -145,7 +145,7 @@ impl Parser<'_> {
     }
 
     /// opt_boolean_or_string: TRUE, FALSE, ON, another word that is not reserved, a string.
-    pub(super) fn boolean_or_string(&mut self) -> Parse<Box<str>> {
+    pub(super) fn boolean_or_string(&mut self) -> Parse<Text> {
         match self.take_one_of(&[Keyword::True, Keyword::False, Keyword::On]) {
             Some(keyword) => Ok(keyword.text().into()),
             None => self.word_or_string(),
@@ -162,7 +162,7 @@ impl Parser<'_> {
     }
 
     /// NonReservedWord_or_Sconst.
-    pub(super) fn word_or_string(&mut self) -> Parse<Box<str>> {
+    pub(super) fn word_or_string(&mut self) -> Parse<Text> {
         if self.is_string() { self.string() } else { self.non_reserved_word() }
     }
 
@@ -246,7 +246,7 @@ impl Parser<'_> {
     }
 }
 
-fn text(text: Box<str>) -> VariableValue {
+fn text(text: Text) -> VariableValue {
     VariableValue::Const(Value::String(text))
 }
 

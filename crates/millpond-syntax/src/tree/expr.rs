@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{Name, SelectStmt, SortBy, TypeName};
+use super::{Name, SelectStmt, SortBy, Text, TypeName};
 
 /// An expression, and where its operator or its first token is.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,10 +50,10 @@ pub enum Value {
     Boolean(bool),
     Integer(i32),
     /// A number that does not fit into an integer, as text.
-    Float(Box<str>),
-    String(Box<str>),
+    Float(Text),
+    String(Text),
     /// `b` or `x`, and the digits.
-    BitString(Box<str>),
+    BitString(Text),
 }
 
 /// A part of a column's name.

@@ -15,8 +15,10 @@ pub use modify::*;
 pub use select::*;
 pub use utility::*;
 
+/// A string. One of up to 23 bytes takes no memory of its own.
+pub type Text = smol_str::SmolStr;
 /// A name: folded, without quotes, at most 63 bytes.
-pub type Name = Box<str>;
+pub type Name = Text;
 
 /// A statement of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +63,7 @@ pub enum Statement {
     Unlisten(Option<Name>),
     Notify {
         conditionname: Name,
-        payload: Option<Box<str>>,
+        payload: Option<Text>,
     },
     Create(Box<CreateStmt>),
     CreateTableAs(Box<CreateTableAsStmt>),
@@ -142,10 +144,10 @@ pub struct DefElem {
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefArg {
     Integer(i32),
-    Float(Box<str>),
+    Float(Text),
     Boolean(bool),
     /// A string literal, or a keyword as its text.
-    String(Box<str>),
+    String(Text),
     TypeName(TypeName),
     /// An operator with its qualifiers.
     Operator(Vec<Name>),

@@ -1,6 +1,6 @@
 //! Statements that neither query nor define.
 
-use super::{DefElem, Expr, Name, RangeVar, RawStmt, SelectStmt, TypeName};
+use super::{DefElem, Expr, Name, RangeVar, RawStmt, SelectStmt, Text, TypeName};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainStmt {
@@ -16,7 +16,7 @@ pub struct CopyStmt {
     /// PROGRAM, not a file.
     pub is_program: bool,
     /// None is STDIN or STDOUT.
-    pub filename: Option<Box<str>>,
+    pub filename: Option<Text>,
     pub options: Vec<DefElem>,
     pub where_clause: Option<Expr>,
 }
@@ -92,9 +92,9 @@ pub enum TransactionStmtKind {
     Savepoint(Name),
     Release(Name),
     RollbackTo(Name),
-    Prepare(Box<str>),
-    CommitPrepared(Box<str>),
-    RollbackPrepared(Box<str>),
+    Prepare(Text),
+    CommitPrepared(Text),
+    RollbackPrepared(Text),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ pub enum VariableSetKind {
 pub enum VariableValue {
     Const(super::Value),
     /// Of SET TIME ZONE INTERVAL: the string and its fields.
-    Interval(Box<str>, TypeName),
+    Interval(Text, TypeName),
 }
 
 #[derive(Clone, Debug, PartialEq)]

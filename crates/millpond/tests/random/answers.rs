@@ -165,7 +165,7 @@ impl RowSink for Collected {
         self.types = columns.iter().map(|column| column.ty).collect();
         self.columns = columns
             .iter()
-            .map(|column| Column { name: column.name.clone(), type_oid: column.type_oid })
+            .map(|column| Column { name: column.name.to_string(), type_oid: column.type_oid })
             .collect();
         Ok(())
     }

@@ -164,7 +164,7 @@ impl<'d> Clauses<'d> {
         let alias = "*SELECT*".to_owned();
         let slot = analyzer.item_slot(SlotKind::Computed(named.len()), &alias, &named)?;
         let level = Level::new(analyzer, None, &[]);
-        let visible = level.add(slot, Visible::new(slot, alias.clone(), None, named));
+        let visible = level.add(slot, Visible::new(slot, &alias, None, named));
         level.visible.replace(visible);
         let mut targets: Vec<Expr> =
             (0..own.len()).map(|place| Expr::Column(column(slot, place))).collect();

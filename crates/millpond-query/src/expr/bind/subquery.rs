@@ -98,7 +98,7 @@ impl Binder<'_> {
             return Err(beyond("a comparison of a row with the only row of such a query"));
         };
         let columns = std::mem::take(&mut query.columns);
-        let fields = columns.iter().map(|column| (column.name.clone(), column.ty)).collect();
+        let fields = columns.iter().map(|column| (column.name.to_string(), column.ty)).collect();
         let is_there = Expr::Const(Value::Bool(true));
         let (row, ty) = self.records.make(fields, is_there, std::mem::take(&mut select.targets))?;
         select.targets.push(row);

@@ -43,7 +43,7 @@ impl Planning<'_> {
             }
             CteQuery::Modification(modification) => {
                 let columns = modification.returning.iter().flatten();
-                let columns = columns.map(|column| column.name.clone()).collect();
+                let columns = columns.map(|column| column.name.to_string()).collect();
                 (CteKind::Modify(Box::new(self.modify(modification)?)), columns)
             }
         };
@@ -58,5 +58,5 @@ impl Planning<'_> {
 }
 
 fn names_of(query: &Query) -> Vec<String> {
-    query.columns.iter().map(|column| column.name.clone()).collect()
+    query.columns.iter().map(|column| column.name.to_string()).collect()
 }

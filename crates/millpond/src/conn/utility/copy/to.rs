@@ -74,7 +74,7 @@ pub(super) fn copy_out(
     sink: &mut dyn RowSink,
 ) -> Result<CommandTag> {
     let columns: &[ColumnDesc] = planned.columns.as_deref().unwrap_or(&[]);
-    let names = columns.iter().map(|column| column.name.clone()).collect();
+    let names = columns.iter().map(|column| column.name.to_string()).collect();
     let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
     let writer = RowWriter::new(format_of(options, names)?);
     let options = *session.settings.format_options();

@@ -71,7 +71,7 @@ pub(super) fn create_table(
     let fillfactor = fillfactor(&create.options)?;
     let indexes = constraints.into_iter().map(|c| new_index(c, 0)).collect();
     define(session, "CREATE TABLE", |session| {
-        let table = NewTable { name: name.name, columns, fillfactor, indexes };
+        let table = NewTable { name: name.name.into(), columns, fillfactor, indexes };
         session.engine.ddl().create_table(table)?;
         Ok(tag)
     })
