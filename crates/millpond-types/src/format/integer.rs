@@ -48,19 +48,31 @@ fn plain(digits: &[u8]) -> Option<i64> {
     Some(value)
 }
 
+/// The numbers from 0 to 99, two digits each.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
 /// Appends an integer's digits.
 #[inline]
 pub fn write_i64(value: i64, out: &mut Vec<u8>) {
     let mut buffer = [0u8; 20];
     let mut start = buffer.len();
     let mut rest = value.unsigned_abs();
-    loop {
+    while rest >= 10 {
+        start -= 2;
+        [buffer[start], buffer[start + 1]] = PAIRS[(rest % 100) as usize];
+        rest /= 100;
+    }
+    if rest > 0 || value == 0 {
         start -= 1;
-        buffer[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        buffer[start] = b'0' + rest as u8;
     }
     if value < 0 {
         start -= 1;
