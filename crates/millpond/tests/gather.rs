@@ -60,7 +60,7 @@ const GATHERED: &[&str] = &[
     // Filters alone.
     "select id, line from item where n > 1000 and v like '%7' order by v, id, line",
     "select v, sum(n / 3) from item where part < 500 group by v having count(*) > 3 order by 1",
-    "select count(*) from item where rtrim(v) = 'text 7' and n > 10",
+    "select line, count(*) from item where rtrim(v) = 'text 7' and n > 10 group by line order by 1",
     // Hash tables: one key each, many of a key, none of them.
     "select i.id, p.name from item i join part p on p.id + 0 = i.part where i.line = 2 order by 1, 2",
     "select i.id, l.note from item i, loose l where l.part = i.part and i.n > 100 order by 1, 2",

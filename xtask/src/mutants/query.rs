@@ -7,7 +7,6 @@ const SHUTTLE: (&str, Build) = ("millpond-query", Build::Shuttle);
 
 const IN_ORDER: &str = "run::gather::chunk_work::models::shuttle_rows_come_in_order";
 const ENDS: &str = "run::gather::chunk_work::models::shuttle_threads_end_when_no_rows_are_wanted";
-const ERRORS: &str = "run::gather::chunk_work::models::shuttle_rows_before_an_error_come_first";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant("gather-take-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
@@ -19,7 +18,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("gather-without-bound", "ADR 27", SHUTTLE, IN_ORDER),
     mutant("gather-rows-go-to-front", "ADR 27", SHUTTLE, IN_ORDER),
     mutant("gather-stop-outside-of-lock", "ADR 27", SHUTTLE, ENDS),
-    mutant("gather-error-before-rows", "ADR 27", SHUTTLE, ERRORS),
+    mutant(
+        "gather-error-before-rows",
+        "ADR 27",
+        PLAIN,
+        "run::gather::chunk_work::tests::rows_before_an_error_come_first",
+    ),
     mutant(
         "gather-panic-leaves-chunk",
         "ADR 27",
