@@ -121,23 +121,7 @@ impl<'a> Mutator<'a> {
                 let piece = &piece[..piece.len().min(rng.random_range(0..=self.longest))];
                 input.splice(at..end.max(at), piece.iter().copied());
             }
-            8 | 9 => {
-                let number = number(rng);
-                let width = [1, 2, 4, 8][rng.random_range(0..4)];
-                let bytes: [u8; 8] = if rng.random() {
-                    number.to_le_bytes()
-                } else {
-                    number.swap_bytes().to_le_bytes()
-                };
-                let bytes = if bytes[..width] == [0; 8][..width] {
-                    &bytes[8 - width..]
-                } else {
-                    &bytes[..width]
-                };
-                for (to, from) in input[at..].iter_mut().zip(bytes) {
-                    *to = *from;
-                }
-            }
+            8 | 9 => write_number(&mut input[at..], rng),
             _ => {
                 if self.tokens.is_empty() {
                     return;
@@ -147,6 +131,19 @@ impl<'a> Mutator<'a> {
                 input.splice(at..end, token.iter().copied());
             }
         }
+    }
+}
+
+/// Writes a number of some width in one of the two byte orders.
+fn write_number(to: &mut [u8], rng: &mut SmallRng) {
+    let number = number(rng);
+    let width = [1, 2, 4, 8][rng.random_range(0..4)];
+    let bytes: [u8; 8] =
+        if rng.random() { number.to_le_bytes() } else { number.swap_bytes().to_le_bytes() };
+    let (front, back) = (&bytes[..width], &bytes[8 - width..]);
+    let bytes = if front.iter().all(|&byte| byte == 0) { back } else { front };
+    for (to, from) in to.iter_mut().zip(bytes) {
+        *to = *from;
     }
 }
 

@@ -143,24 +143,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             &["millpond-sync", "millpond-buffer", "millpond-engine", "millpond-query"],
         ),
         Habit::Mutants { prefixes, list, verbose } => mutants::run(&prefixes, list, verbose),
-        Habit::Audit => {
-            const SERVER: &[&str] =
-                &["-p", "millpond-server", "--no-default-features", "--features", "audit"];
-            let audited =
-                |command: &'static str, packages: &[&'static str], rest: &[&'static str]| {
-                    cargo(&[&[command][..], packages, rest].concat()).run()
-                };
-            const LAB: &[&str] = &["-p", "millpond-lab", "--features", "audit"];
-            let engine = &["-p", "millpond-engine", "--features", "audit"];
-            let sql = &["-p", "millpond", "--no-default-features", "--features", "audit"];
-            let buffer = &["-p", "millpond-buffer", "--features", "audit"];
-            audited("clippy", engine, &["--all-targets", "--", "-D", "warnings"])?;
-            audited("clippy", SERVER, &["--lib", "--bins", "--", "-D", "warnings"])?;
-            audited("test", engine, &["--test", "read_only"])?;
-            audited("test", buffer, &["--lib", "shared_writes"])?;
-            audited("test", sql, &["--test", "read_only"])?;
-            audited("test", LAB, &["--lib", "bench::tests"])
-        }
+        Habit::Audit => audit(),
         Habit::Soak { minutes, first, clients } => {
             let mut args = vec![minutes.to_string()];
             let first = first.map(|seed| seed.to_string());
@@ -182,6 +165,25 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Layers => layers::check(),
         Habit::Comments => comments::check(),
     }
+}
+
+/// Hot reads write nothing shared: the tests that have memory mapped read-only.
+fn audit() -> Result<(), Failed> {
+    const SERVER: &[&str] =
+        &["-p", "millpond-server", "--no-default-features", "--features", "audit"];
+    let audited = |command: &'static str, packages: &[&'static str], rest: &[&'static str]| {
+        cargo(&[&[command][..], packages, rest].concat()).run()
+    };
+    const LAB: &[&str] = &["-p", "millpond-lab", "--features", "audit"];
+    let engine = &["-p", "millpond-engine", "--features", "audit"];
+    let sql = &["-p", "millpond", "--no-default-features", "--features", "audit"];
+    let buffer = &["-p", "millpond-buffer", "--features", "audit"];
+    audited("clippy", engine, &["--all-targets", "--", "-D", "warnings"])?;
+    audited("clippy", SERVER, &["--lib", "--bins", "--", "-D", "warnings"])?;
+    audited("test", engine, &["--test", "read_only"])?;
+    audited("test", buffer, &["--lib", "shared_writes"])?;
+    audited("test", sql, &["--test", "read_only"])?;
+    audited("test", LAB, &["--lib", "bench::tests"])
 }
 
 /// Runs the tests whose paths contain one of `named`, built with the checker's cfg. They have their

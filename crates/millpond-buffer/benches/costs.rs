@@ -32,8 +32,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..10_000 {
         session.extend(&rel, Wait::Allowed)?;
     }
-    let pin = |block| session.pin(&rel, BlockNumber(block), Wait::Allowed);
+    pins(&session, &rel)?;
+    latches_and_reads(&session, &rel);
 
+    let small = BufferPool::new(PoolConfig::new(1000, 4), store, Arc::new(NoLog))?;
+    let (session, rel) = (small.session()?, small.relation(REL)?);
+    let mut next = 0;
+    least("miss with a clean victim", || {
+        for _ in 0..10 {
+            next = (next + 1) % 10_000;
+            black_box(session.pin(&rel, BlockNumber(next), Wait::Allowed)).ok();
+        }
+        10
+    });
+    Ok(())
+}
+
+fn pins(session: &BufferSession, rel: &RelHandle) -> Result<(), BufferError> {
+    let pin = |block| session.pin(rel, BlockNumber(block), Wait::Allowed);
     least("pin and unpin one page", || {
         (0..100).for_each(|_| drop(black_box(pin(5))));
         100
@@ -56,23 +72,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             count
         });
     }
+    Ok(())
+}
+
+fn latches_and_reads(session: &BufferSession, rel: &RelHandle) {
+    let pin = || session.pin(rel, BlockNumber(5), Wait::Allowed);
     least("pin, shared latch, and back", || {
-        (0..100).for_each(|_| drop(black_box(pin(5).map(PinnedPage::into_shared))));
+        (0..100).for_each(|_| drop(black_box(pin().map(PinnedPage::into_shared))));
         100
     });
     least("pin and shared latch in one step, and back", || {
         for _ in 0..100 {
-            drop(black_box(session.pin_shared(&rel, BlockNumber(5), Wait::Allowed)));
+            drop(black_box(session.pin_shared(rel, BlockNumber(5), Wait::Allowed)));
         }
         100
     });
     least("pin, exclusive latch, and back", || {
-        (0..100).for_each(|_| drop(black_box(pin(5).map(PinnedPage::into_exclusive))));
+        (0..100).for_each(|_| drop(black_box(pin().map(PinnedPage::into_exclusive))));
         100
     });
     least("optimistic read of one word", || {
         for _ in 0..100 {
-            let read = session.read(&rel, BlockNumber(5), Wait::Allowed, |page| page.u64(16));
+            let read = session.read(rel, BlockNumber(5), Wait::Allowed, |page| page.u64(16));
             black_box(read).ok();
         }
         100
@@ -81,21 +102,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut copy = [0; PAGE_SIZE];
         for _ in 0..100 {
             let to = &mut copy;
-            let read = session.read(&rel, BlockNumber(5), Wait::Allowed, |p| p.copy_page(to));
+            let read = session.read(rel, BlockNumber(5), Wait::Allowed, |p| p.copy_page(to));
             black_box(read).ok();
         }
         100
     });
-
-    let small = BufferPool::new(PoolConfig::new(1000, 4), store, Arc::new(NoLog))?;
-    let (session, rel) = (small.session()?, small.relation(REL)?);
-    let mut next = 0;
-    least("miss with a clean victim", || {
-        for _ in 0..10 {
-            next = (next + 1) % 10_000;
-            black_box(session.pin(&rel, BlockNumber(next), Wait::Allowed)).ok();
-        }
-        10
-    });
-    Ok(())
 }

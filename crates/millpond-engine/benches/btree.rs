@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use millpond_buffer::{BlockNumber, BufferPool, FileStore, Lsn, PoolConfig, RelationId};
+use millpond_buffer::{BlockNumber, BufferPool, FileStore, Lsn, PoolConfig, RelHandle, RelationId};
 use millpond_engine::access::Tid;
 use millpond_engine::access::btree::{self, Builder, Cursor, Direction, Tids};
 use millpond_engine::proc::ProcArray;
@@ -100,42 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         format!("bulk build of {entries}, {} pages", rel.block_count())
     );
 
-    let mut rng = SmallRng::seed_from_u64(1);
-    let mut random = |below: u32, count: usize| -> Vec<u32> {
-        (0..count).map(|_| rng.random_range(0..below)).collect()
-    };
-    let mut tids = Tids::new();
-    let mut look = |n: u32| {
-        tids.clear();
-        btree::lookup(&ctx, &rel, &key(n * distance), &mut tids).expect("lookup");
-        assert_eq!(black_box(&tids)[..], [tid(n)]);
-    };
-    let everywhere = random(entries, 2_000_000);
-    time("lookup, uniform over all", &everywhere, &mut look);
-    time("lookup, uniform over all, again", &everywhere, &mut look);
-    time("lookup, uniform over 10000", &random(10_000.min(entries), 2_000_000), &mut look);
-    time("lookup, one key", &vec![entries / 2; 2_000_000], &mut look);
-    let ascending: Vec<u32> = (0..2_000_000.min(entries)).collect();
-    time("lookup, ascending", &ascending, &mut look);
-
-    for (name, direction) in [("forward", Direction::Forward), ("backward", Direction::Backward)] {
-        let mut cursor = Cursor::new(&[], None, direction);
-        let start = Clock::start();
-        let mut count = 0u32;
-        while black_box(cursor.next(&ctx, &rel)?).is_some() {
-            count += 1;
-        }
-        let each = start.elapsed().as_nanos() as f64 / f64::from(count);
-        println!("{:<44} {each:>8.1} ns/entry", format!("scan {name} of {count}"));
-    }
-    let mut cursor = Cursor::new(&[], None, Direction::Forward);
-    time("range of 10, uniform", &everywhere[..500_000], |n| {
-        cursor.restart(&key(n * distance), Some(&key((n + 10) * distance)), Direction::Forward);
-        while let Some(tid) = cursor.next(&ctx, &rel).expect("scan") {
-            black_box(tid);
-        }
-    });
-
+    lookups_and_scans(&ctx, &rel, entries, distance)?;
     let fresh = random(entries, 300_000);
     time("insert, uniform", &fresh, |n| {
         btree::insert(&ctx, &rel, &key(n * distance + 1), tid(n), None).expect("insert");
@@ -153,5 +118,51 @@ fn main() -> Result<(), Box<dyn Error>> {
         report.problems.len()
     );
     shared.log.close()?;
+    Ok(())
+}
+
+/// Numbers in a random order, the same in each run.
+fn random(below: u32, count: usize) -> Vec<u32> {
+    let mut rng = SmallRng::seed_from_u64(1);
+    (0..count).map(|_| rng.random_range(0..below)).collect()
+}
+
+fn lookups_and_scans(
+    ctx: &Ctx,
+    rel: &RelHandle,
+    entries: u32,
+    distance: u32,
+) -> Result<(), Box<dyn Error>> {
+    let mut tids = Tids::new();
+    let mut look = |n: u32| {
+        tids.clear();
+        btree::lookup(ctx, rel, &key(n * distance), &mut tids).expect("lookup");
+        assert_eq!(black_box(&tids)[..], [tid(n)]);
+    };
+    let everywhere = random(entries, 2_000_000);
+    time("lookup, uniform over all", &everywhere, &mut look);
+    time("lookup, uniform over all, again", &everywhere, &mut look);
+    time("lookup, uniform over 10000", &random(10_000.min(entries), 2_000_000), &mut look);
+    time("lookup, one key", &vec![entries / 2; 2_000_000], &mut look);
+    let ascending: Vec<u32> = (0..2_000_000.min(entries)).collect();
+    time("lookup, ascending", &ascending, &mut look);
+
+    for (name, direction) in [("forward", Direction::Forward), ("backward", Direction::Backward)] {
+        let mut cursor = Cursor::new(&[], None, direction);
+        let start = Clock::start();
+        let mut count = 0u32;
+        while black_box(cursor.next(ctx, rel)?).is_some() {
+            count += 1;
+        }
+        let each = start.elapsed().as_nanos() as f64 / f64::from(count);
+        println!("{:<44} {each:>8.1} ns/entry", format!("scan {name} of {count}"));
+    }
+    let mut cursor = Cursor::new(&[], None, Direction::Forward);
+    time("range of 10, uniform", &everywhere[..500_000], |n| {
+        cursor.restart(&key(n * distance), Some(&key((n + 10) * distance)), Direction::Forward);
+        while let Some(tid) = cursor.next(ctx, rel).expect("scan") {
+            black_box(tid);
+        }
+    });
     Ok(())
 }

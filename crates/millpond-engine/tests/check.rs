@@ -270,92 +270,93 @@ fn log_segments_that_a_crash_brings_back_are_no_damage() {
     assert!(!wal.join("00000000000000ff").exists(), "the start removes it");
 }
 
+/// A name, what is done to a database's directory, and part of the finding.
+type Damage = (&'static str, fn(&Path), &'static str);
+
+const DAMAGES: [Damage; 15] = [
+    ("one copy", |dir| deface(&dir.join("control"), |b| b[30] ^= 1), "control file: copy 0"),
+    (
+        "both copies",
+        |dir| {
+            deface(&dir.join("control"), |b| {
+                b[30] ^= 1;
+                b[8192 + 30] ^= 1;
+            });
+        },
+        "control file: copy 1",
+    ),
+    (
+        "no control file",
+        |dir| fs::remove_file(dir.join("control")).unwrap(),
+        "control file: it is missing",
+    ),
+    (
+        "no segments",
+        |dir| fs::remove_dir_all(dir.join("wal")).unwrap(),
+        "wal: the directory is missing",
+    ),
+    ("no first segment", |dir| fs::remove_file(&segments(dir)[0]).unwrap(), "log: "),
+    ("a short segment", |dir| deface(&segments(dir)[1], |b| b.truncate(5000)), "has 5000 bytes"),
+    ("the catalog", |dir| deface(&dir.join("base/1"), |b| b[8000] ^= 1), "checksum"),
+    (
+        "statuses",
+        |dir| {
+            deface(&dir.join("base/2"), |b| {
+                b.resize(2 * 8192, 0);
+                b.resize(3 * 8192, 7);
+            });
+        },
+        "transaction statuses, block 2: checksum",
+    ),
+    (
+        "a table",
+        |dir| deface(&dir.join("base/16384"), |b| b[8192 + 8000] ^= 1),
+        "accounts, block 1: checksum",
+    ),
+    (
+        "a table without a file",
+        |dir| fs::remove_file(dir.join("base/16384")).unwrap(),
+        "relation 16384 does not exist",
+    ),
+    (
+        "a short table",
+        |dir| deface(&dir.join("base/16384"), |b| b.truncate(8192)),
+        "relation 16384 is too short",
+    ),
+    (
+        "zeros in a table",
+        |dir| deface(&dir.join("base/16384"), |b| b[8192..2 * 8192].fill(0)),
+        "block 1 of relation 16384 is all zeros",
+    ),
+    (
+        "zeros in the catalog",
+        |dir| deface(&dir.join("base/1"), |b| b[..8192].fill(0)),
+        "block 0 of relation 1 is all zeros",
+    ),
+    (
+        "a file that nothing names",
+        |dir| fs::write(dir.join("base/99999"), b"rows").unwrap(),
+        "base/99999: a file of 4 bytes that belongs to no relation",
+    ),
+    (
+        "no files",
+        |dir| fs::remove_dir_all(dir.join("base")).unwrap(),
+        "base: the directory is missing",
+    ),
+];
+
+/// The segments of the log in order.
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(dir.join("wal")).unwrap();
+    let mut names: Vec<_> = names.map(|name| name.unwrap().path()).collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn damage_is_found_wherever_it_is() {
-    type Damage = (&'static str, fn(&Path), &'static str);
-    fn segments(dir: &Path) -> Vec<PathBuf> {
-        let names = fs::read_dir(dir.join("wal")).unwrap();
-        let mut names: Vec<_> = names.map(|name| name.unwrap().path()).collect();
-        names.sort();
-        names
-    }
-    let cases: [Damage; 15] = [
-        ("one copy", |dir| deface(&dir.join("control"), |b| b[30] ^= 1), "control file: copy 0"),
-        (
-            "both copies",
-            |dir| {
-                deface(&dir.join("control"), |b| {
-                    b[30] ^= 1;
-                    b[8192 + 30] ^= 1;
-                });
-            },
-            "control file: copy 1",
-        ),
-        (
-            "no control file",
-            |dir| fs::remove_file(dir.join("control")).unwrap(),
-            "control file: it is missing",
-        ),
-        (
-            "no segments",
-            |dir| fs::remove_dir_all(dir.join("wal")).unwrap(),
-            "wal: the directory is missing",
-        ),
-        ("no first segment", |dir| fs::remove_file(&segments(dir)[0]).unwrap(), "log: "),
-        (
-            "a short segment",
-            |dir| deface(&segments(dir)[1], |b| b.truncate(5000)),
-            "has 5000 bytes",
-        ),
-        ("the catalog", |dir| deface(&dir.join("base/1"), |b| b[8000] ^= 1), "checksum"),
-        (
-            "statuses",
-            |dir| {
-                deface(&dir.join("base/2"), |b| {
-                    b.resize(2 * 8192, 0);
-                    b.resize(3 * 8192, 7);
-                });
-            },
-            "transaction statuses, block 2: checksum",
-        ),
-        (
-            "a table",
-            |dir| deface(&dir.join("base/16384"), |b| b[8192 + 8000] ^= 1),
-            "accounts, block 1: checksum",
-        ),
-        (
-            "a table without a file",
-            |dir| fs::remove_file(dir.join("base/16384")).unwrap(),
-            "relation 16384 does not exist",
-        ),
-        (
-            "a short table",
-            |dir| deface(&dir.join("base/16384"), |b| b.truncate(8192)),
-            "relation 16384 is too short",
-        ),
-        (
-            "zeros in a table",
-            |dir| deface(&dir.join("base/16384"), |b| b[8192..2 * 8192].fill(0)),
-            "block 1 of relation 16384 is all zeros",
-        ),
-        (
-            "zeros in the catalog",
-            |dir| deface(&dir.join("base/1"), |b| b[..8192].fill(0)),
-            "block 0 of relation 1 is all zeros",
-        ),
-        (
-            "a file that nothing names",
-            |dir| fs::write(dir.join("base/99999"), b"rows").unwrap(),
-            "base/99999: a file of 4 bytes that belongs to no relation",
-        ),
-        (
-            "no files",
-            |dir| fs::remove_dir_all(dir.join("base")).unwrap(),
-            "base: the directory is missing",
-        ),
-    ];
     let whole = database(true);
-    for (name, damage, expected) in cases {
+    for (name, damage, expected) in DAMAGES {
         let dir = tempfile::tempdir().unwrap();
         copy_directory(whole.path(), dir.path());
         damage(dir.path());

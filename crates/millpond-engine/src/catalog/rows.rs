@@ -153,71 +153,92 @@ impl CatalogRow {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> EngineResult<Self> {
-        let mut row = [Datum::Null; 12];
+        let mut fields = Fields([Datum::Null; 12]);
         LAYOUT
             .decode(bytes, |column, datum| {
-                if let Some(slot) = row.get_mut(column) {
+                if let Some(slot) = fields.0.get_mut(column) {
                     *slot = datum;
                 }
             })
             .map_err(|error| damaged(error.to_string()))?;
-        let number = |column: usize| -> EngineResult<u32> {
-            let value = row[column].as_i64().and_then(|value| u32::try_from(value).ok());
-            value.ok_or_else(|| damaged(format!("a row without a valid column {column}")))
-        };
-        let text = |column: usize| match row[column] {
-            Datum::Text(text) => Ok(text.to_owned()),
-            _ => Err(damaged("a row without a name")),
-        };
-        let file = |column: usize| {
-            RelationId::new(number(column)?).ok_or_else(|| damaged("a file number out of range"))
-        };
-        let percent = || Ok::<u8, EngineError>(number(9)?.clamp(10, 100) as u8);
-        match row[0] {
+        match fields.0[0] {
             Datum::Int2(TABLE) => Ok(Self::Table {
-                oid: number(1)?,
-                storage: file(4)?,
-                name: text(5)?,
-                fillfactor: percent()?,
+                oid: fields.number(1)?,
+                storage: fields.file(4)?,
+                name: fields.name()?,
+                fillfactor: fields.fillfactor()?,
             }),
-            Datum::Int2(COLUMN) => {
-                let Datum::Int4(typmod) = row[7] else {
-                    return Err(damaged("a column without a type modifier"));
-                };
-                let ty = DataType::from_oid(number(6)?, typmod)
-                    .filter(|ty| ty.is_storable())
-                    .ok_or_else(|| damaged("a column of an unknown type"))?;
-                let default = match row[10] {
-                    Datum::Text(text) => Some(text.to_owned()),
-                    _ => None,
-                };
-                let not_null = row[8].as_i64().is_some_and(|flags| flags as i32 & NOT_NULL != 0);
-                let column = ColumnDef { name: text(5)?, ty, not_null, default };
-                Ok(Self::Column { table: number(1)?, number: number(3)? as u16, column })
-            }
-            Datum::Int2(INDEX) => {
-                let Datum::Bytea(keys) = row[11] else {
-                    return Err(damaged("an index without columns"));
-                };
-                let columns = keys.chunks_exact(3).map(|key| IndexColumn {
-                    column: usize::from(u16::from_le_bytes([key[0], key[1]])),
-                    order: KeyOrder {
-                        descending: key[2] & DESCENDING != 0,
-                        nulls_first: key[2] & NULLS_FIRST != 0,
-                    },
-                });
-                Ok(Self::Index {
-                    oid: number(1)?,
-                    table: number(2)?,
-                    storage: file(4)?,
-                    name: text(5)?,
-                    columns: columns.collect(),
-                    flags: IndexFlags::from_bits(number(8)? as i32),
-                    fillfactor: percent()?,
-                })
-            }
+            Datum::Int2(COLUMN) => Ok(Self::Column {
+                table: fields.number(1)?,
+                number: fields.number(3)? as u16,
+                column: fields.column()?,
+            }),
+            Datum::Int2(INDEX) => Ok(Self::Index {
+                oid: fields.number(1)?,
+                table: fields.number(2)?,
+                storage: fields.file(4)?,
+                name: fields.name()?,
+                columns: fields.index_columns()?,
+                flags: IndexFlags::from_bits(fields.number(8)? as i32),
+                fillfactor: fields.fillfactor()?,
+            }),
             _ => Err(damaged("a row of unknown kind")),
         }
+    }
+}
+
+/// The columns of a catalog row. Errors say what is wrong with them.
+struct Fields<'a>([Datum<'a>; 12]);
+
+impl Fields<'_> {
+    fn number(&self, column: usize) -> EngineResult<u32> {
+        let value = self.0[column].as_i64().and_then(|value| u32::try_from(value).ok());
+        value.ok_or_else(|| damaged(format!("a row without a valid column {column}")))
+    }
+
+    fn file(&self, column: usize) -> EngineResult<RelationId> {
+        let file = RelationId::new(self.number(column)?);
+        file.ok_or_else(|| damaged("a file number out of range"))
+    }
+
+    fn name(&self) -> EngineResult<String> {
+        match self.0[5] {
+            Datum::Text(text) => Ok(text.to_owned()),
+            _ => Err(damaged("a row without a name")),
+        }
+    }
+
+    fn fillfactor(&self) -> EngineResult<u8> {
+        Ok(self.number(9)?.clamp(10, 100) as u8)
+    }
+
+    fn column(&self) -> EngineResult<ColumnDef> {
+        let Datum::Int4(typmod) = self.0[7] else {
+            return Err(damaged("a column without a type modifier"));
+        };
+        let ty = DataType::from_oid(self.number(6)?, typmod)
+            .filter(|ty| ty.is_storable())
+            .ok_or_else(|| damaged("a column of an unknown type"))?;
+        let default = match self.0[10] {
+            Datum::Text(text) => Some(text.to_owned()),
+            _ => None,
+        };
+        let not_null = self.0[8].as_i64().is_some_and(|flags| flags as i32 & NOT_NULL != 0);
+        Ok(ColumnDef { name: self.name()?, ty, not_null, default })
+    }
+
+    fn index_columns(&self) -> EngineResult<Vec<IndexColumn>> {
+        let Datum::Bytea(keys) = self.0[11] else {
+            return Err(damaged("an index without columns"));
+        };
+        let columns = keys.chunks_exact(3).map(|key| IndexColumn {
+            column: usize::from(u16::from_le_bytes([key[0], key[1]])),
+            order: KeyOrder {
+                descending: key[2] & DESCENDING != 0,
+                nulls_first: key[2] & NULLS_FIRST != 0,
+            },
+        });
+        Ok(columns.collect())
     }
 }
 

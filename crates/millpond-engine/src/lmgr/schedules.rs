@@ -143,7 +143,7 @@ impl<'t> Schedule<'t> {
                 }
             }
         }
-        assert!(self.manager.list().is_empty(), "somebody waits for ever");
+        assert!(self.manager.list().is_empty(), "a session waits for ever");
         for object in OBJECTS {
             // No counter of strong lockers is left raised: weak locks use slots again.
             let mode = LockMode::AccessShare;
@@ -241,48 +241,12 @@ impl<'t> Schedule<'t> {
     /// A session searches for a deadlock.
     fn search(&mut self, session: u16) {
         let no = self.procs[session as usize].no();
-        let nobody = BTreeSet::new();
-        let cycles = self.model.in_cycles(true, &nobody);
-        let deadlocks = self.model.in_cycles(false, &nobody);
         let verdict = self.manager.verdict(no);
-        self.say(|| {
-            format!("{session} searches; in cycles {cycles:?}, {deadlocks:?}: {verdict:?}")
-        });
-        let (mut served, mut victim) = (Vec::new(), None);
-        let expected = match verdict {
-            Verdict::Free => {
-                assert!(!cycles.contains(&session), "a deadlock is overlooked");
-                self.tally.free += 1;
-                Search::Wait
-            }
-            Verdict::Later => {
-                assert!(cycles.contains(&session) && self.model.some_order_helps(session));
-                assert!(!deadlocks.is_empty() && !deadlocks.contains(&session));
-                self.tally.later += 1;
-                Search::Again
-            }
-            Verdict::Reorder(queues) => {
-                assert!(cycles.contains(&session) && self.model.some_order_helps(session));
-                self.reorder(&queues);
-                let left = self.model.in_cycles(true, &nobody);
-                assert!(!left.contains(&session), "the new order does not help");
-                assert!(left.is_subset(&cycles), "the new order makes another cycle");
-                for (tag, _) in queues {
-                    served.extend(self.model.serve(tag));
-                }
-                self.tally.reordered += 1;
-                Search::Reordered
-            }
-            Verdict::Deadlock(cycle) => {
-                assert!(deadlocks.contains(&session), "a false deadlock: {cycle:?}");
-                assert!(!self.model.some_order_helps(session), "an order would have helped");
-                self.check_cycle(session, &cycle);
-                victim = self.model.wait_of(session);
-                served = self.model.leave(session);
-                self.tally.victims += 1;
-                Search::Victim(String::new())
-            }
+        let victim = match verdict {
+            Verdict::Deadlock(_) => self.model.wait_of(session),
+            _ => None,
         };
+        let (expected, served) = self.expect(session, verdict);
         if expected != Search::Again {
             self.to_search.remove(&session);
         }
@@ -299,6 +263,52 @@ impl<'t> Schedule<'t> {
                 self.release_all(session);
             }
         }
+    }
+
+    /// Checks a verdict by the model and carries it out there. Returns what the search must find,
+    /// and which sessions get their locks by that.
+    fn expect(&mut self, session: u16, verdict: Verdict) -> (Search, Vec<u16>) {
+        let none = BTreeSet::new();
+        let cycles = self.model.in_cycles(true, &none);
+        let deadlocks = self.model.in_cycles(false, &none);
+        self.say(|| {
+            format!("{session} searches; in cycles {cycles:?}, {deadlocks:?}: {verdict:?}")
+        });
+        let mut served = Vec::new();
+        let expected = match verdict {
+            Verdict::Free => {
+                assert!(!cycles.contains(&session), "a deadlock is overlooked");
+                self.tally.free += 1;
+                Search::Wait
+            }
+            Verdict::Later => {
+                assert!(cycles.contains(&session) && self.model.some_order_helps(session));
+                assert!(!deadlocks.is_empty() && !deadlocks.contains(&session));
+                self.tally.later += 1;
+                Search::Again
+            }
+            Verdict::Reorder(queues) => {
+                assert!(cycles.contains(&session) && self.model.some_order_helps(session));
+                self.reorder(&queues);
+                let left = self.model.in_cycles(true, &none);
+                assert!(!left.contains(&session), "the new order does not help");
+                assert!(left.is_subset(&cycles), "the new order makes another cycle");
+                for (tag, _) in queues {
+                    served.extend(self.model.serve(tag));
+                }
+                self.tally.reordered += 1;
+                Search::Reordered
+            }
+            Verdict::Deadlock(cycle) => {
+                assert!(deadlocks.contains(&session), "a false deadlock: {cycle:?}");
+                assert!(!self.model.some_order_helps(session), "an order would have helped");
+                self.check_cycle(session, &cycle);
+                served = self.model.leave(session);
+                self.tally.victims += 1;
+                Search::Victim(String::new())
+            }
+        };
+        (expected, served)
     }
 
     /// Gives the model's queues the verdict's order, which must have the same waiters.
@@ -341,7 +351,7 @@ impl<'t> Schedule<'t> {
             self.model.queues.iter().filter(|(_, q)| !q.is_empty()).collect();
         assert_eq!(queues.iter().collect::<BTreeMap<_, _>>(), expected);
         let unnoticed = self.model.in_cycles(true, &self.to_search);
-        assert!(unnoticed.is_empty(), "nobody of {unnoticed:?} is still to search");
+        assert!(unnoticed.is_empty(), "no session of {unnoticed:?} is still to search");
     }
 }
 

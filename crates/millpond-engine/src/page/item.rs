@@ -302,27 +302,7 @@ pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
     let mut old = [0; PAGE_SIZE];
     page.copy(0, &mut old);
     let (old_lower, old_upper) = (old.u16(LOWER) as usize, old.u16(UPPER) as usize);
-    let mut items: SmallVec<[(u16, u16, u16); 128]> = SmallVec::new();
-    let mut count = 0;
-    let mut unused = 0;
-    for (offset, line) in lines(&old) {
-        match line.state() {
-            LineState::Normal => {
-                let Some(range) = line.item() else {
-                    return Err(PageError::Line { offset, what: "item lies outside the page" });
-                };
-                items.push((range.start as u16, line.len(), offset));
-            }
-            LineState::Unused => {
-                unused += 1;
-                continue;
-            }
-            LineState::Redirect | LineState::Dead => {}
-        }
-        count = offset;
-    }
-    // Those behind the last one in use are dropped.
-    let has_unused = unused > line_count(&old) - count;
+    let Contents { mut items, count, has_unused } = contents(&old)?;
     let lower = LINES + count as usize * LINE_LEN;
     let flags = old.u16(FLAGS) & !FLAG_HAS_UNUSED;
 
@@ -359,6 +339,40 @@ pub fn compact<P: PageMut + ?Sized>(page: &mut P) -> Result<(), PageError> {
     }
     page.write(FLAGS, &fields);
     Ok(())
+}
+
+/// What a page holds.
+struct Contents {
+    /// Where each item begins, its length, and the offset of its line pointer.
+    items: SmallVec<[(u16, u16, u16); 128]>,
+    /// How many line pointers there are up to the last one in use.
+    count: u16,
+    /// Whether one of these is unused.
+    has_unused: bool,
+}
+
+#[inline]
+fn contents(page: &[u8; PAGE_SIZE]) -> Result<Contents, PageError> {
+    let mut items = SmallVec::new();
+    let mut count = 0;
+    let mut unused = 0;
+    for (offset, line) in lines(page) {
+        match line.state() {
+            LineState::Normal => {
+                let Some(range) = line.item() else {
+                    return Err(PageError::Line { offset, what: "item lies outside the page" });
+                };
+                items.push((range.start as u16, line.len(), offset));
+            }
+            LineState::Unused => {
+                unused += 1;
+                continue;
+            }
+            LineState::Redirect | LineState::Dead => {}
+        }
+        count = offset;
+    }
+    Ok(Contents { items, count, has_unused: unused > line_count(page) - count })
 }
 
 /// How many items lie without a gap, counted from the page's end downwards, and where they end.

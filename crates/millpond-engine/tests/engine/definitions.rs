@@ -1,5 +1,9 @@
 //! Tables and indexes: constraints, index builds, maintenance, rollback.
 
+use std::sync::Arc;
+
+use millpond_engine::catalog::TableDef;
+
 use super::*;
 
 #[test]
@@ -43,12 +47,11 @@ fn constraints_are_kept() {
     assert_whole(&engine);
 }
 
-#[test]
-fn indexes_are_built_from_rows_and_kept_up() {
-    let (_dir, engine, mut session) = opened();
-    let accounts = create(&mut session, NewTable { indexes: Vec::new(), ..common::accounts() });
+/// A table of 5000 rows without indexes.
+fn filled(session: &mut Session) -> Arc<TableDef> {
+    let accounts = create(session, NewTable { indexes: Vec::new(), ..common::accounts() });
     let mut batch = RowBatch::new();
-    run(&mut session, |s| {
+    run(session, |s| {
         s.lock_table(&accounts, LockMode::RowExclusive)?;
         for id in 0..5000 {
             s.add_to_batch(&accounts, &row(id, &format!("owner {}", id % 100), 100), &mut batch)?;
@@ -57,7 +60,13 @@ fn indexes_are_built_from_rows_and_kept_up() {
         Ok(())
     })
     .unwrap();
-    // An aborted build leaves nothing.
+    accounts
+}
+
+#[test]
+fn failed_index_builds_leave_nothing() {
+    let (_dir, engine, mut session) = opened();
+    let accounts = filled(&mut session);
     session.begin(RC).unwrap();
     session.start_statement().unwrap();
     session.ddl().create_index(index(accounts.oid, &[1])).unwrap();
@@ -66,7 +75,14 @@ fn indexes_are_built_from_rows_and_kept_up() {
     let unique = NewIndex { unique: true, ..index(accounts.oid, &[1]) };
     let error = run(&mut session, |s| s.ddl().create_index(unique)).unwrap_err();
     assert!(matches!(error, EngineError::Table(TableError::NotUnique { .. })), "{error}");
+    assert!(table(&session, "accounts").indexes.is_empty());
+    assert_whole(&engine);
+}
 
+#[test]
+fn indexes_are_built_from_rows_and_kept_up() {
+    let (_dir, engine, mut session) = opened();
+    let accounts = filled(&mut session);
     run(&mut session, |s| {
         s.ddl().create_index(index(accounts.oid, &[1, 0]))?;
         s.ddl().create_index(NewIndex { primary: true, ..index(accounts.oid, &[0]) })

@@ -113,83 +113,85 @@ fn read_committed_sees_commits_between_statements_and_repeatable_read_does_not()
     rc.commit().unwrap();
 }
 
+const ACCOUNTS: i32 = 40;
+
+/// One of the threads that move money, with half of its transactions in each isolation level.
+fn transfer_at_random(bank: &Bank, seed: u64, thread: u64) {
+    const TRANSFERS: usize = 250;
+    let accounts = &bank.accounts;
+    let mut random = StdRng::seed_from_u64(seed + thread);
+    let mut session = bank.session();
+    let level = if thread.is_multiple_of(2) { RC } else { RR };
+    for i in 0..TRANSFERS {
+        let (from, to) = (random.random_range(1..=ACCOUNTS), random.random_range(1..=ACCOUNTS));
+        let amount = random.random_range(1..50);
+        session.begin(TransactionOptions { asynchronous: true, ..level }).unwrap();
+        let result = session.start_statement().and_then(|()| {
+            assert!(add(&session, accounts, from, -amount)?);
+            next(&mut session);
+            assert!(add(&session, accounts, to, amount)?);
+            Ok(())
+        });
+        match result {
+            Ok(()) if i % 7 != 0 => {
+                session.commit().unwrap();
+            }
+            Ok(())
+            | Err(EngineError::Deadlock { .. } | EngineError::SerializationFailure { .. }) => {
+                session.abort()
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The sum is always the same, through the table and through the index.
+fn check_sum(session: &mut Session, accounts: &Arc<TableDef>) {
+    run(session, |s| {
+        assert_eq!(total(s, accounts)?, (ACCOUNTS as u64, 100 * i64::from(ACCOUNTS)));
+        let ids = ids(s, accounts, Direction::Forward)?;
+        assert_eq!(ids, Vec::from_iter(1..=i64::from(ACCOUNTS)));
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn transfers_keep_the_sum() {
-    const ACCOUNTS: i32 = 40;
-    const THREADS: u64 = 4;
-    const TRANSFERS: usize = 250;
     // So few frames that pages come and go all the time.
-    let bank = Bank::with_buffers(ACCOUNTS, 24);
+    let bank = &Bank::with_buffers(ACCOUNTS, 24);
     let (engine, accounts) = (&bank.engine, &bank.accounts);
     engine.locks().set_deadlock_timeout(Duration::from_millis(20));
     let done = AtomicBool::new(false);
     let seed: u64 = rand::random();
     println!("seed {seed}");
     std::thread::scope(|scope| {
-        let workers = Vec::from_iter((0..THREADS).map(|thread| {
-            scope.spawn(move || {
-                let mut random = StdRng::seed_from_u64(seed + thread);
-                let mut session = engine.session().unwrap();
-                for i in 0..TRANSFERS {
-                    let options = TransactionOptions {
-                        asynchronous: true,
-                        ..if thread % 2 == 0 { RC } else { RR }
-                    };
-                    let (from, to) =
-                        (random.random_range(1..=ACCOUNTS), random.random_range(1..=ACCOUNTS));
-                    let amount = random.random_range(1..50);
-                    session.begin(options).unwrap();
-                    let result = session.start_statement().and_then(|()| {
-                        assert!(add(&session, accounts, from, -amount)?);
-                        next(&mut session);
-                        assert!(add(&session, accounts, to, amount)?);
-                        Ok(())
-                    });
-                    match result {
-                        Ok(()) if i % 7 != 0 => {
-                            session.commit().unwrap();
-                        }
-                        Ok(())
-                        | Err(
-                            EngineError::Deadlock { .. } | EngineError::SerializationFailure { .. },
-                        ) => session.abort(),
-                        Err(error) => panic!("{error}"),
-                    }
-                }
-            })
-        }));
-        // A reader always sees the same sum, through the table and through the index.
+        let transfers = |thread| scope.spawn(move || transfer_at_random(bank, seed, thread));
+        let transfers = Vec::from_iter((0..4).map(transfers));
         let reader = scope.spawn(|| {
-            let mut session = engine.session().unwrap();
+            let mut session = bank.session();
             let mut sums = 0;
             while !done.load(Ordering::Relaxed) {
-                run(&mut session, |s| {
-                    assert_eq!(total(s, accounts)?, (ACCOUNTS as u64, 100 * i64::from(ACCOUNTS)));
-                    let ids = ids(s, accounts, Direction::Forward)?;
-                    assert_eq!(ids, Vec::from_iter(1..=i64::from(ACCOUNTS)));
-                    Ok(())
-                })
-                .unwrap();
+                check_sum(&mut session, accounts);
                 sums += 1;
             }
             sums
         });
         let vacuum = scope.spawn(|| {
-            let mut session = engine.session().unwrap();
+            let mut session = bank.session();
             while !done.load(Ordering::Relaxed) {
                 session.maintenance().vacuum(accounts.oid).unwrap();
                 std::thread::yield_now();
             }
         });
-        for worker in workers {
-            worker.join().unwrap();
+        for thread in transfers {
+            thread.join().unwrap();
         }
         done.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap() > 0);
         vacuum.join().unwrap();
     });
-    let all = run(&mut bank.session(), |s| total(s, accounts)).unwrap();
-    assert_eq!(all, (ACCOUNTS as u64, 100 * i64::from(ACCOUNTS)));
+    check_sum(&mut bank.session(), accounts);
     assert_whole(engine);
 }
 

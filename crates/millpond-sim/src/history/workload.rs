@@ -340,28 +340,38 @@ pub fn transaction(
         Ok(())
     })();
     txn.ended = shared.now();
-    match result {
-        Ok(()) => {}
-        Err(Failed::Lost) => {
-            told.lost = true;
-            if txn.fate == Fate::Committed {
-                txn.fate = Fate::Aborted;
-            }
-        }
-        Err(Failed::State(state, message)) => {
-            if !is_expected(&state, interrupted) {
-                return Err(format!("{state}: {message}"));
-            }
-            // An interrupted commit may have happened; a failed statement has not.
-            if !state.starts_with("57") || txn.fate != Fate::Unknown {
-                txn.fate = Fate::Aborted;
-            }
-            told.lost = state == "57P01";
-            if !alone && !told.lost {
-                told.lost = client.run("rollback").is_err();
-            }
-        }
+    if let Err(failed) = result {
+        told.lost = has_failed(client, failed, alone, interrupted, &mut txn.fate)?;
     }
     told.txns.push(txn);
     Ok(told)
+}
+
+/// Notes what a failure means for a transaction, and rolls it back. Returns whether the connection
+/// is lost, or an error that no transaction may get.
+fn has_failed(
+    client: &mut dyn Client,
+    failed: Failed,
+    alone: bool,
+    interrupted: bool,
+    fate: &mut Fate,
+) -> Result<bool, String> {
+    match failed {
+        Failed::Lost => {
+            if *fate == Fate::Committed {
+                *fate = Fate::Aborted;
+            }
+            Ok(true)
+        }
+        Failed::State(state, message) if !is_expected(&state, interrupted) => {
+            Err(format!("{state}: {message}"))
+        }
+        Failed::State(state, _) => {
+            // An interrupted commit may have happened; a failed statement has not.
+            if !state.starts_with("57") || *fate != Fate::Unknown {
+                *fate = Fate::Aborted;
+            }
+            Ok(state == "57P01" || !alone && client.run("rollback").is_err())
+        }
+    }
 }

@@ -198,17 +198,7 @@ impl Parser<'_> {
                 self.expect_keyword(Keyword::Name)?;
                 ("sequence_name", Some(self.name_arg()?))
             }
-            Keyword::Restart
-                if !self.is_keyword(Keyword::With)
-                    && !matches!(
-                        self.kind(),
-                        crate::lexer::TokenKind::Integer
-                            | crate::lexer::TokenKind::Float
-                            | crate::lexer::TokenKind::Char(b'+' | b'-')
-                    ) =>
-            {
-                ("restart", None)
-            }
+            Keyword::Restart if !self.is_restart_value() => ("restart", None),
             word => {
                 match word {
                     Keyword::Increment => self.take_keyword(Keyword::By),
@@ -224,6 +214,12 @@ impl Parser<'_> {
             }
         };
         Ok(Some(option(name.into(), arg, location)))
+    }
+
+    /// Whether a value follows RESTART.
+    fn is_restart_value(&self) -> bool {
+        use crate::lexer::TokenKind::{Char, Float, Integer};
+        self.is_keyword(Keyword::With) || matches!(self.kind(), Integer | Float | Char(b'+' | b'-'))
     }
 
     fn name_arg(&mut self) -> Parse<DefArg> {

@@ -12,12 +12,12 @@ use std::sync::atomic::Ordering;
 impl<B: Backend> Conn<B> {
     /// Resumes what was pending, handles all received messages, and stays until the end of a COPY.
     pub fn turn_on_blocking_pool(&mut self, shared: &Shared<B>) {
-        if guarded(self.number, || self.lane_turn(shared)).is_none() {
+        if guarded(self.number, || self.run_blocking(shared)).is_none() {
             self.closing = true;
         }
     }
 
-    fn lane_turn(&mut self, shared: &Shared<B>) {
+    fn run_blocking(&mut self, shared: &Shared<B>) {
         if self.closing {
             self.cancelled.store(false, Ordering::Relaxed);
             self.drain(shared);
@@ -37,36 +37,7 @@ impl<B: Backend> Conn<B> {
             // The next messages likely belong to it: what is slow to plan is slow to execute.
             step = self.serve(shared, true);
         }
-        loop {
-            match step {
-                Served::All if self.protocol.copying() => {
-                    if !self.drain(shared) || !self.await_input(shared) {
-                        break;
-                    }
-                }
-                Served::All => break,
-                Served::Full => {
-                    if !self.drain(shared) {
-                        break;
-                    }
-                }
-                // The session may wait here, so it must not refuse to.
-                Served::Block => {
-                    let error = SqlError::internal("a statement would not wait where it may");
-                    self.protocol.fatal(&error, &mut self.output);
-                    self.closing = true;
-                    break;
-                }
-                Served::Commit(ticket) => {
-                    self.commit = Commit::New(ticket);
-                    break;
-                }
-                Served::Close => {
-                    self.closing = true;
-                    self.drain(shared);
-                    break;
-                }
-            }
+        while self.takes_step(step, shared) {
             step = self.serve(shared, true);
         }
         self.gathered = Vec::new();
@@ -79,6 +50,32 @@ impl<B: Backend> Conn<B> {
         // Meanwhile the loop dropped events of the socket, perhaps that of the client's end.
         self.readable = true;
         self.ended = true;
+    }
+
+    /// Does what a step asks for. False at the end of the turn.
+    fn takes_step(&mut self, step: Served, shared: &Shared<B>) -> bool {
+        match step {
+            Served::All => {
+                self.protocol.copying() && self.drain(shared) && self.await_input(shared)
+            }
+            Served::Full => self.drain(shared),
+            // The session may wait here, so it must not refuse to.
+            Served::Block => {
+                let error = SqlError::internal("a statement would not wait where it may");
+                self.protocol.fatal(&error, &mut self.output);
+                self.closing = true;
+                false
+            }
+            Served::Commit(ticket) => {
+                self.commit = Commit::New(ticket);
+                false
+            }
+            Served::Close => {
+                self.closing = true;
+                self.drain(shared);
+                false
+            }
+        }
     }
 
     /// Sends everything, on the blocking pool. False when the connection must end.

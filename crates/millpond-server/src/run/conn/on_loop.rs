@@ -6,7 +6,7 @@ use crate::backend::{Backend, Session};
 use crate::run::Shared;
 use crate::wire::buffer::{Received, SpareBuffers};
 use millpond::CommitTicket;
-use std::io;
+use std::{io, mem};
 
 /// What a connection needs after its turn on the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<B: Backend> Conn<B> {
     }
 
     fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool, alone: bool) -> Turn {
-        if std::mem::take(&mut self.woken)
+        if mem::take(&mut self.woken)
             && let Some(error) = self.protocol.session().and_then(|session| session.idle_timeout())
         {
             self.protocol.fatal(&error, &mut self.output);
@@ -56,12 +56,9 @@ impl<B: Backend> Conn<B> {
             Commit::None => Served::All,
             Commit::New(ticket) => Served::Commit(ticket),
             Commit::Waiting => return Turn::Wait,
-            Commit::Durable => {
-                self.commit = Commit::None;
-                self.protocol.committed(&mut self.output, None).into()
-            }
+            Commit::Durable => self.committed(),
         };
-        let mut reads = 0;
+        let mut has_read = false;
         loop {
             if let Served::All | Served::Full = step {
                 if !self.output.is_empty() {
@@ -85,17 +82,10 @@ impl<B: Backend> Conn<B> {
                 Served::All | Served::Full => continue,
                 Served::Block => return Turn::Block,
                 Served::Commit(ticket) if alone && self.wait_durable(&ticket) => {
-                    self.commit = Commit::None;
-                    step = self.protocol.committed(&mut self.output, None).into();
+                    step = self.committed();
                     continue;
                 }
-                Served::Commit(ticket) => {
-                    self.commit = Commit::Waiting;
-                    if let Some(session) = self.protocol.session() {
-                        session.on_durable(&ticket, self.waker.clone());
-                    }
-                    return Turn::Wait;
-                }
+                Served::Commit(ticket) => return self.await_commit(&ticket),
                 Served::Close => {
                     self.closing = true;
                     // The client first gets its unread output; the blocking pool may wait for that.
@@ -105,21 +95,46 @@ impl<B: Backend> Conn<B> {
             if !self.readable {
                 return Turn::Wait;
             }
-            if reads > 0 {
+            if mem::replace(&mut has_read, true) {
                 return Turn::Again;
             }
-            reads += 1;
-            match self.receive() {
-                Received::Full => {}
-                // A short read emptied the socket, but the end of the stream may follow.
-                Received::Short => self.readable = self.ended,
-                Received::Nothing => {
-                    self.readable = false;
-                    self.ended = false;
-                    return Turn::Wait;
-                }
-                Received::End => return Turn::Close,
+            if let Some(turn) = self.read_socket() {
+                return turn;
             }
+        }
+    }
+
+    /// The log wakes the connection when the commit is durable.
+    fn await_commit(&mut self, ticket: &CommitTicket) -> Turn {
+        self.commit = Commit::Waiting;
+        if let Some(session) = self.protocol.session() {
+            session.on_durable(ticket, self.waker.clone());
+        }
+        Turn::Wait
+    }
+
+    /// Goes on after a commit that is durable now.
+    fn committed(&mut self) -> Served {
+        self.commit = Commit::None;
+        self.protocol.committed(&mut self.output, None).into()
+    }
+
+    /// Reads what has come from the client. The turn ends if nothing has.
+    #[inline]
+    fn read_socket(&mut self) -> Option<Turn> {
+        match self.receive() {
+            Received::Full => None,
+            // A short read emptied the socket, but the end of the stream may follow.
+            Received::Short => {
+                self.readable = self.ended;
+                None
+            }
+            Received::Nothing => {
+                self.readable = false;
+                self.ended = false;
+                Some(Turn::Wait)
+            }
+            Received::End => Some(Turn::Close),
         }
     }
 

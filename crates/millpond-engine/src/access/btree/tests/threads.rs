@@ -10,88 +10,110 @@ use super::*;
 
 const WRITERS: u32 = 3;
 
-/// Writers insert disjoint keys in a scattered order. Readers scan, and look up keys that must be
-/// there. A vacuum removes marked entries. At the end exactly the right entries must be left.
+/// What the threads of a test share.
+struct Storm<'a, K> {
+    tree: Tree,
+    /// How many entries each writer has inserted.
+    done: [AtomicU32; WRITERS as usize],
+    finished: AtomicBool,
+    per_writer: u32,
+    key: &'a K,
+}
+
+impl<K: Fn(u32) -> Vec<u8> + Sync> Storm<'_, K> {
+    /// Entry `i` of a writer.
+    fn number(&self, writer: u32, i: u32) -> u32 {
+        (i.wrapping_mul(7919) % self.per_writer) * WRITERS + writer
+    }
+
+    /// Inserts the entries of a writer. Every fifth gets a second one, which the vacuum removes.
+    fn write(&self, writer: u32) {
+        let (env, rel) = (self.tree.env(), &self.tree.rel);
+        for i in 0..self.per_writer {
+            let n = self.number(writer, i);
+            insert(&env, rel, &(self.key)(n), tid(n), None).unwrap();
+            if n.is_multiple_of(5) {
+                let second = Tid::new(BlockNumber(1 << 30), 1);
+                insert(&env, rel, &(self.key)(n), second, None).unwrap();
+            }
+            self.done[writer as usize].store(i + 1, Ordering::Release);
+        }
+    }
+
+    /// Looks up keys that must be there, one by one and twenty together.
+    fn look_up(&self, seed: u64) {
+        let env = self.tree.env();
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut together = Together::default();
+        while !self.finished.load(Ordering::Acquire) {
+            let writer = rng.random_range(0..WRITERS);
+            let known = self.done[writer as usize].load(Ordering::Acquire);
+            if known == 0 {
+                continue;
+            }
+            let mut any = || self.number(writer, rng.random_range(0..known));
+            let n = any();
+            let tids = found(&self.tree, &env, &(self.key)(n));
+            assert!(tids.contains(&tid(n)), "{n}: {tids:?}");
+            let mut several: Vec<u32> = (0..20).map(|_| any()).collect();
+            several.sort_by_key(|&n| (self.key)(n));
+            let keys: Vec<_> = several.iter().map(|&n| (self.key)(n)).collect();
+            let all = together.lookup(&self.tree, &env, &keys).unwrap();
+            for (place, &n) in several.iter().enumerate() {
+                assert!(all.contains(&(place, tid(n))), "{n}: {all:?}");
+            }
+        }
+    }
+
+    /// Scans the whole tree in both directions, and removes marked entries.
+    fn scan_and_vacuum(&self) {
+        let env = self.tree.env();
+        for direction in [Direction::Forward, Direction::Backward].into_iter().cycle() {
+            if self.finished.load(Ordering::Acquire) {
+                break;
+            }
+            let known = self.done.iter().map(|done| done.load(Ordering::Acquire));
+            let expected = known.sum::<u32>() as usize;
+            let seen = self.tree.scan(&env, &[], None, direction);
+            let ordered = |pair: &[(Vec<u8>, Tid)]| match direction {
+                Direction::Forward => pair[0] < pair[1],
+                Direction::Backward => pair[0] > pair[1],
+            };
+            assert!(seen.windows(2).all(ordered));
+            let lasting = seen.iter().filter(|(_, tid)| tid.block.get() < 1 << 30).count();
+            assert!(lasting >= expected, "{lasting} < {expected}");
+            self.vacuum();
+        }
+    }
+
+    fn vacuum(&self) {
+        let is_marked = |tid: Tid| tid.block.get() == 1 << 30;
+        vacuum(&self.tree.env(), &self.tree.rel, None, &is_marked).unwrap();
+    }
+}
+
+/// Writers insert disjoint keys in a scattered order, beside lookups, scans and vacuums. At the end
+/// exactly the right entries must be left.
 fn storm(seed: u64, frames: usize, per_writer: u32, key: impl Fn(u32) -> Vec<u8> + Sync) {
     eprintln!("seed {seed}, {frames} frames");
     let (tree, _) = Tree::created(frames);
-    let done: Vec<AtomicU32> = (0..WRITERS).map(|_| AtomicU32::new(0)).collect();
-    let finished = AtomicBool::new(false);
-    // Entry `i` of writer `w`. Every fifth entry gets a second one, which the vacuum removes.
-    let number = |writer: u32, i: u32| (i.wrapping_mul(7919) % per_writer) * WRITERS + writer;
-    let (tree, done, key, finished, number) = (&tree, &done, &key, &finished, &number);
+    let (done, finished) = (Default::default(), AtomicBool::new(false));
+    let storm = &Storm { tree, done, finished, per_writer, key: &key };
     std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                scope.spawn(move || {
-                    let env = tree.env();
-                    for i in 0..per_writer {
-                        let n = number(writer, i);
-                        insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
-                        if n % 5 == 0 {
-                            let second = Tid::new(BlockNumber(1 << 30), 1);
-                            insert(&env, &tree.rel, &key(n), second, None).unwrap();
-                        }
-                        done[writer as usize].store(i + 1, Ordering::Release);
-                    }
-                })
-            })
-            .collect();
-        scope.spawn(move || {
-            let env = tree.env();
-            let mut rng = SmallRng::seed_from_u64(seed);
-            let mut together = Together::default();
-            while !finished.load(Ordering::Acquire) {
-                let writer = rng.random_range(0..WRITERS);
-                let known = done[writer as usize].load(Ordering::Acquire);
-                if known == 0 {
-                    continue;
-                }
-                let n = number(writer, rng.random_range(0..known));
-                let tids = found(tree, &env, &key(n));
-                assert!(tids.contains(&tid(n)), "{n}: {tids:?}");
-                let mut several: Vec<u32> =
-                    (0..20).map(|_| number(writer, rng.random_range(0..known))).collect();
-                several.sort_by_key(|&n| key(n));
-                let keys: Vec<_> = several.iter().map(|&n| key(n)).collect();
-                let all = together.lookup(tree, &env, &keys).unwrap();
-                for (place, &n) in several.iter().enumerate() {
-                    assert!(all.contains(&(place, tid(n))), "{n}: {all:?}");
-                }
-            }
-        });
-        scope.spawn(move || {
-            let env = tree.env();
-            let mut turn = 0;
-            while !finished.load(Ordering::Acquire) {
-                let direction =
-                    if turn % 2 == 0 { Direction::Forward } else { Direction::Backward };
-                let known: Vec<u32> =
-                    done.iter().map(|done| done.load(Ordering::Acquire)).collect();
-                let seen = tree.scan(&env, &[], None, direction);
-                let ordered = |pair: &[(Vec<u8>, Tid)]| match direction {
-                    Direction::Forward => pair[0] < pair[1],
-                    Direction::Backward => pair[0] > pair[1],
-                };
-                assert!(seen.windows(2).all(ordered));
-                let expected = known.iter().sum::<u32>() as usize;
-                let lasting = seen.iter().filter(|(_, tid)| tid.block.get() < 1 << 30).count();
-                assert!(lasting >= expected, "{lasting} < {expected}");
-                vacuum(&env, &tree.rel, None, &|tid| tid.block.get() == 1 << 30).unwrap();
-                turn += 1;
-            }
-        });
+        let write = |writer| scope.spawn(move || storm.write(writer));
+        let writers: Vec<_> = (0..WRITERS).map(write).collect();
+        scope.spawn(move || storm.look_up(seed));
+        scope.spawn(move || storm.scan_and_vacuum());
         for writer in writers {
             writer.join().unwrap();
         }
-        finished.store(true, Ordering::Release);
+        storm.finished.store(true, Ordering::Release);
     });
-    let env = tree.env();
-    vacuum(&env, &tree.rel, None, &|tid| tid.block.get() == 1 << 30).unwrap();
+    storm.vacuum();
     let model: BTreeSet<_> = (0..per_writer * WRITERS).map(|n| (key(n), tid(n))).collect();
-    tree.expect(&env, &model);
+    storm.tree.expect(&storm.tree.env(), &model);
     // A replay of the log gives the same entries.
-    let recovered = tree.recover(tree.log.len(), 1);
+    let recovered = storm.tree.recover(storm.tree.log.len(), 1);
     recovered.expect(&recovered.env(), &model);
 }
 

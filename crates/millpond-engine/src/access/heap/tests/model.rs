@@ -16,8 +16,8 @@ use crate::access::Tid;
 use crate::access::heap::check::check_heap;
 use crate::access::heap::record::apply;
 use crate::access::heap::{
-    ChangeOutcome, HeapScan, InsertOptions, KeyChange, NewRow, WantedLock, count_rows, delete,
-    fetch, fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
+    ChangeOutcome, Changer, HeapScan, InsertOptions, KeyChange, NewRow, WantedLock, count_rows,
+    delete, fetch, fetch_at, insert, insert_many, lock_row, truncate_end, update, vacuum,
 };
 use crate::ctx::Ctx;
 use crate::error::{EngineError, EngineResult};
@@ -142,85 +142,94 @@ impl Model {
     }
 
     fn act(&mut self, tx: &Tx<'_>, action: &Action, rows: &mut Rows) {
-        let heap = self.world.heap.clone();
-        let by = tx.changer();
         self.salt = self.salt.wrapping_add(1);
-        let pick = |rows: &Rows, key: usize| {
-            let keys: Vec<u32> = rows.keys().copied().collect();
-            (!keys.is_empty()).then(|| keys[key % keys.len()])
-        };
+        let pick = |key: usize| rows.keys().nth(key % rows.len().max(1)).copied();
         match *action {
-            Action::Insert { len } => {
-                let bytes = columns(self.next_key, len, self.salt);
-                let row = NewRow { payload: &bytes, natts: 2 };
-                let tid = self.twice(|ctx| insert(ctx, &heap, row, by.xid, by.cid));
-                self.index.insert((self.next_key, tid));
-                rows.insert(self.next_key, bytes);
-                self.next_key += 1;
-            }
-            Action::InsertMany { count, len } => {
-                let all: Vec<Vec<u8>> =
-                    (0..count as u32).map(|i| columns(self.next_key + i, len, self.salt)).collect();
-                let new: Vec<_> = all.iter().map(|b| NewRow { payload: b, natts: 2 }).collect();
-                let options = InsertOptions { only_new: len % 2 == 0, ..InsertOptions::default() };
-                let tids = self.twice(|ctx| {
-                    let mut tids = Vec::new();
-                    insert_many(ctx, &heap, &new, by.xid, by.cid, options, &mut tids)?;
-                    Ok(tids)
-                });
-                assert_eq!(tids.len(), count);
-                for (bytes, tid) in all.into_iter().zip(tids) {
-                    self.index.insert((self.next_key, tid));
-                    rows.insert(self.next_key, bytes);
-                    self.next_key += 1;
-                }
-            }
+            Action::Insert { len } => self.insert(tx.changer(), len, rows),
+            Action::InsertMany { count, len } => self.insert_many(tx.changer(), count, len, rows),
             Action::Update { key, len, moves_key } => {
-                let Some(key) = pick(rows, key) else { return };
-                let (tid, old) = self.read(key, &tx.snapshot()).unwrap();
-                assert_eq!(Some(&old), rows.get(&key));
-                let bytes = columns(key, len, self.salt);
-                let row = NewRow { payload: &bytes, natts: 2 };
-                let keys = if moves_key { KeyChange::Unique } else { KeyChange::None };
-                let outcome = self.twice(|ctx| update(ctx, &heap, tid, row, keys, by));
-                let ChangeOutcome::Done { tid: new, hot } = outcome else { panic!("{outcome:?}") };
-                assert!(!(hot && moves_key) && new != tid);
-                if !hot {
-                    self.index.insert((key, new));
+                if let Some(key) = pick(key) {
+                    self.update(tx, key, len, moves_key, rows);
                 }
-                let again = update(&self.ctx, &heap, tid, row, keys, by).unwrap();
-                assert_eq!(again, ChangeOutcome::SelfModified);
-                rows.insert(key, bytes);
             }
             Action::Delete { key } => {
-                let Some(key) = pick(rows, key) else { return };
-                let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
-                let outcome = self.twice(|ctx| delete(ctx, &heap, tid, by));
-                assert!(matches!(outcome, ChangeOutcome::Done { .. }), "{outcome:?}");
-                rows.remove(&key);
+                if let Some(key) = pick(key) {
+                    let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
+                    let outcome =
+                        self.twice(|ctx| delete(ctx, &self.world.heap, tid, tx.changer()));
+                    assert!(matches!(outcome, ChangeOutcome::Done { .. }), "{outcome:?}");
+                    rows.remove(&key);
+                }
             }
             Action::Lock { key } => {
-                let Some(key) = pick(rows, key) else { return };
-                let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
-                let done = ChangeOutcome::Done { tid, hot: false };
-                let strength = LockStrength::ALL[key as usize % 4];
-                assert_eq!(
-                    self.twice(|ctx| lock_row(ctx, &heap, tid, WantedLock::hold(strength), by)),
-                    done
-                );
-                assert_eq!(
-                    lock_row(&self.ctx, &heap, tid, WantedLock::hold(strength), by).unwrap(),
-                    done
-                );
-                // Another transaction has to wait.
-                let other = Tx::begin(&self.other);
-                let outcome = delete(&self.other, &heap, tid, other.changer()).unwrap();
-                let fresh = ChangeOutcome::Invisible;
-                let waits = ChangeOutcome::InProgress { xid: by.xid, holds: false };
-                assert!(outcome == waits || outcome == fresh);
-                other.finish(false);
+                if let Some(key) = pick(key) {
+                    self.lock(tx, key);
+                }
             }
         }
+    }
+
+    fn insert(&mut self, by: Changer, len: usize, rows: &mut Rows) {
+        let bytes = columns(self.next_key, len, self.salt);
+        let row = NewRow { payload: &bytes, natts: 2 };
+        let tid = self.twice(|ctx| insert(ctx, &self.world.heap, row, by.xid, by.cid));
+        self.note_inserted(tid, bytes, rows);
+    }
+
+    fn insert_many(&mut self, by: Changer, count: usize, len: usize, rows: &mut Rows) {
+        let all: Vec<Vec<u8>> =
+            (0..count as u32).map(|i| columns(self.next_key + i, len, self.salt)).collect();
+        let new: Vec<_> = all.iter().map(|b| NewRow { payload: b, natts: 2 }).collect();
+        let options = InsertOptions { only_new: len.is_multiple_of(2), ..InsertOptions::default() };
+        let tids = self.twice(|ctx| {
+            let mut tids = Vec::new();
+            insert_many(ctx, &self.world.heap, &new, by.xid, by.cid, options, &mut tids)?;
+            Ok(tids)
+        });
+        assert_eq!(tids.len(), count);
+        for (bytes, tid) in all.into_iter().zip(tids) {
+            self.note_inserted(tid, bytes, rows);
+        }
+    }
+
+    fn note_inserted(&mut self, tid: Tid, bytes: Vec<u8>, rows: &mut Rows) {
+        self.index.insert((self.next_key, tid));
+        rows.insert(self.next_key, bytes);
+        self.next_key += 1;
+    }
+
+    fn update(&mut self, tx: &Tx<'_>, key: u32, len: usize, moves_key: bool, rows: &mut Rows) {
+        let (heap, by) = (&self.world.heap, tx.changer());
+        let (tid, old) = self.read(key, &tx.snapshot()).unwrap();
+        assert_eq!(Some(&old), rows.get(&key));
+        let bytes = columns(key, len, self.salt);
+        let row = NewRow { payload: &bytes, natts: 2 };
+        let keys = if moves_key { KeyChange::Unique } else { KeyChange::None };
+        let outcome = self.twice(|ctx| update(ctx, heap, tid, row, keys, by));
+        let ChangeOutcome::Done { tid: new, hot } = outcome else { panic!("{outcome:?}") };
+        assert!(!(hot && moves_key) && new != tid);
+        let again = update(&self.ctx, heap, tid, row, keys, by).unwrap();
+        assert_eq!(again, ChangeOutcome::SelfModified);
+        if !hot {
+            self.index.insert((key, new));
+        }
+        rows.insert(key, bytes);
+    }
+
+    fn lock(&self, tx: &Tx<'_>, key: u32) {
+        let (heap, by) = (&self.world.heap, tx.changer());
+        let (tid, _) = self.read(key, &tx.snapshot()).unwrap();
+        let done = ChangeOutcome::Done { tid, hot: false };
+        let wanted = || WantedLock::hold(LockStrength::ALL[key as usize % 4]);
+        assert_eq!(self.twice(|ctx| lock_row(ctx, heap, tid, wanted(), by)), done);
+        assert_eq!(lock_row(&self.ctx, heap, tid, wanted(), by).unwrap(), done);
+        // Another transaction has to wait.
+        let other = Tx::begin(&self.other);
+        let outcome = delete(&self.other, heap, tid, other.changer()).unwrap();
+        let fresh = ChangeOutcome::Invisible;
+        let waits = ChangeOutcome::InProgress { xid: by.xid, holds: false };
+        assert!(outcome == waits || outcome == fresh);
+        other.finish(false);
     }
 
     fn vacuum(&mut self) {
