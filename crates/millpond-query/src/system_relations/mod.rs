@@ -10,6 +10,7 @@
 
 mod activity;
 mod aggregates;
+mod attributes;
 mod buffers;
 mod cell;
 mod definition;
@@ -80,7 +81,7 @@ impl<'a> Source<'a> {
     /// The only value that a column of numbers is wanted with.
     fn wanted_oid(&self, column: &str) -> Option<u32> {
         match self.wanted.iter().find(|(name, _)| *name == column)? {
-            // A number that is out of range is nobody's.
+            // A number that is out of range belongs to no relation.
             (_, Value::Int8(oid)) => Some(u32::try_from(*oid).unwrap_or(0)),
             _ => None,
         }
@@ -145,6 +146,7 @@ impl View {
 fn all() -> impl Iterator<Item = &'static View> {
     [
         relations::VIEWS,
+        attributes::VIEWS,
         indexes::VIEWS,
         servers::VIEWS,
         types::VIEWS,

@@ -1,6 +1,7 @@
 //! `regexp_replace`
 
-use super::{Matches, at_least, check, flags, invalid};
+use super::search::{Matches, at_least};
+use super::{check, flags, invalid};
 use crate::error::Result;
 use crate::expr::Env;
 use crate::expr::func::string::check_length;
