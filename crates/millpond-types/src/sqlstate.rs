@@ -79,7 +79,6 @@ impl SqlState {
     pub const INVALID_SCHEMA_NAME: SqlState = SqlState(*b"3F000");
     pub const SERIALIZATION_FAILURE: SqlState = SqlState(*b"40001");
     pub const DEADLOCK_DETECTED: SqlState = SqlState(*b"40P01");
-    pub const SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION: SqlState = SqlState(*b"42000");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");
     pub const SYNTAX_ERROR: SqlState = SqlState(*b"42601");
     pub const INVALID_NAME: SqlState = SqlState(*b"42602");

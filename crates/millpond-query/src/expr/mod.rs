@@ -21,7 +21,7 @@ mod rewrite;
 mod small;
 mod stored;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod types;
 
 pub(crate) use func::array::ElementComparison;
@@ -255,7 +255,7 @@ impl Expr {
         (found.compare == Compare::Eq && !found.all).then_some((found.value, found.array))
     }
 
-    /// The sides of `text LIKE ANY (patterns)` and its kin, with the operator and ANY or ALL.
+    /// The sides of `text LIKE ANY (patterns)` and the like, with the operator and ANY or ALL.
     pub(crate) fn as_pattern_comparison(&self) -> Option<(&Expr, &'static str, &Expr)> {
         match self {
             Expr::Func(func, args) => func::pattern::any::comparison(*func, args),

@@ -18,7 +18,7 @@ fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
 }
 
 /// What a function makes of an environment without a row.
-fn with_params<R>(params: &[Value], run: impl FnOnce(&Env<'_>) -> R) -> R {
+pub(crate) fn with_params<R>(params: &[Value], run: impl FnOnce(&Env<'_>) -> R) -> R {
     let settings = SessionSettings::new(std::sync::Arc::new(Settings::default()));
     let notices = Default::default();
     let facts = Facts {

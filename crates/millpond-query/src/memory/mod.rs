@@ -24,6 +24,7 @@ mod partitions;
 pub(crate) mod row_bytes;
 mod row_store;
 mod sort;
+mod spill;
 mod tuplestore;
 mod value_room;
 
@@ -49,8 +50,8 @@ pub use value_room::ValueRoom;
 const LEAST_DEFAULT: u64 = 16 << 20;
 /// What a [`Held`] takes at a time.
 const STEP: usize = 64 << 10;
-/// What a [`Held`] has without taking it: the operators of a short statement would else write to
-/// the server's count, which all sessions share.
+/// What a [`Held`] has without taking it: the operators of a short statement would otherwise write
+/// to the server's count, which all sessions share.
 const UNCOUNTED: usize = 8 << 10;
 
 /// From how much on the memory of a statement is given back to the system at its end.

@@ -1,38 +1,23 @@
-//! Rows that a statement keeps to read more than once, from any place: in memory up to `work_mem`,
-//! then in a temporary file.
+//! Rows that a statement keeps to read more than once, from any place.
 //!
 //! A row is bytes of which the store knows the length alone. Rows may be added while others are
 //! read.
 
 use std::sync::Arc;
 
-use millpond_engine::{EngineError, TempFile};
-
-use super::row_bytes;
-use super::{Held, Resources};
+use super::spill::{self, LEAST_BYTES, LENGTH, Spill};
+use super::{Resources, row_bytes};
 use crate::error::{Result, SqlError, SqlState};
 
 /// How much is read at a time, where one row is read after the other.
 const READ_BYTES: u64 = 64 << 10;
 /// How much is read where a reader has jumped.
 const JUMP_BYTES: u64 = 4 << 10;
-/// How much is kept in memory at least.
-const LEAST_BYTES: usize = 64 << 10;
 /// What the first row takes: most stores stay small, and growing them step by step costs more.
 const FIRST_BYTES: usize = 1 << 10;
-/// What stands before a row: its length.
-const LENGTH: usize = size_of::<u32>();
 
 /// Keeps rows.
-pub(crate) struct RowStore {
-    resources: Arc<Resources>,
-    bound: usize,
-    file: Option<Arc<dyn TempFile>>,
-    file_length: u64,
-    /// Rows that are not in the file: they come after those that are.
-    tail: Vec<u8>,
-    held: Held,
-}
+pub(crate) struct RowStore(Spill);
 
 /// A place in a [`RowStore`], with what was read of its file there.
 #[derive(Debug, Default)]
@@ -57,19 +42,12 @@ impl Cursor {
 impl RowStore {
     /// An empty one. Errors of memory name `operator`.
     pub(crate) fn new(resources: &Arc<Resources>, operator: &'static str) -> Self {
-        Self {
-            bound: resources.memory.work().max(LEAST_BYTES),
-            file: None,
-            file_length: 0,
-            tail: Vec::new(),
-            held: Held::new(&resources.memory, operator),
-            resources: Arc::clone(resources),
-        }
+        Self(Spill::new(resources, operator))
     }
 
     /// The place behind the last row.
     pub(crate) fn end(&self) -> u64 {
-        self.file_length + self.tail.len() as u64
+        self.0.file_length + self.0.tail.len() as u64
     }
 
     /// Adds a row, and says its place.
@@ -77,45 +55,23 @@ impl RowStore {
         let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
         let length = u32::try_from(row.len()).map_err(too_long)?;
         let place = self.end();
-        if self.tail.capacity() == 0 {
-            self.tail.reserve(FIRST_BYTES);
+        if self.0.tail.capacity() == 0 {
+            self.0.tail.reserve(FIRST_BYTES);
         }
-        self.tail.extend_from_slice(&length.to_le_bytes());
-        self.tail.extend_from_slice(row);
-        let is_refused = self.held.resize(self.tail.capacity()).is_err();
-        if is_refused || self.tail.len() >= self.bound {
-            self.spill()?;
-        }
-        if is_refused {
-            self.tail = Vec::new();
-            self.held.clear();
-        }
+        self.0.tail.extend_from_slice(&length.to_le_bytes());
+        self.0.tail.extend_from_slice(row);
+        self.0.count()?;
         Ok(place)
-    }
-
-    fn spill(&mut self) -> Result<()> {
-        let file = match &self.file {
-            Some(file) => file,
-            None => {
-                let Resources { temp_files, temp_space, .. } = &*self.resources;
-                self.file.insert(temp_files.make(temp_space)?)
-            }
-        };
-        file.write_all_at(&self.tail, self.file_length)
-            .map_err(|source| EngineError::TemporaryFile { what: "write to", source })?;
-        self.file_length += self.tail.len() as u64;
-        self.tail.clear();
-        Ok(())
     }
 
     /// Takes out all rows. Some memory is kept.
     pub(crate) fn clear(&mut self) -> Result<()> {
-        (self.file, self.file_length) = (None, 0);
-        self.tail.clear();
-        if self.tail.capacity() > LEAST_BYTES {
-            self.tail = Vec::new();
+        (self.0.file, self.0.file_length) = (None, 0);
+        self.0.tail.clear();
+        if self.0.tail.capacity() > LEAST_BYTES {
+            self.0.tail = Vec::new();
         }
-        self.held.resize(self.tail.capacity())
+        self.0.held.resize(self.0.tail.capacity())
     }
 
     /// The row at a cursor's place, which goes on to the next; `None` at the end.
@@ -123,8 +79,8 @@ impl RowStore {
         if cursor.place >= self.end() {
             return Ok(None);
         }
-        if let Some(at) = cursor.place.checked_sub(self.file_length) {
-            let rest = self.tail.get(at as usize..).ok_or_else(row_bytes::damaged)?;
+        if let Some(at) = cursor.place.checked_sub(self.0.file_length) {
+            let rest = self.0.tail.get(at as usize..).ok_or_else(row_bytes::damaged)?;
             let (row, length) = first_row(rest).ok_or_else(row_bytes::damaged)?;
             cursor.place += length as u64;
             return Ok(Some(row));
@@ -147,17 +103,15 @@ impl RowStore {
 
     /// Reads the row at the cursor, and what follows.
     fn read(&self, cursor: &mut Cursor) -> Result<()> {
-        let file = self.file.as_ref().ok_or_else(row_bytes::damaged)?;
+        let file = self.0.file.as_ref().ok_or_else(row_bytes::damaged)?;
         let read_to = cursor.piece_start + cursor.piece.len() as u64;
         let goes_on = (cursor.piece_start..=read_to).contains(&cursor.place);
         let mut wanted = if goes_on { READ_BYTES } else { JUMP_BYTES };
         loop {
-            let length = wanted.min(self.file_length - cursor.place);
+            let length = wanted.min(self.0.file_length - cursor.place);
             cursor.piece.resize(length as usize, 0);
             cursor.piece_start = cursor.place;
-            file.read_exact_at(&mut cursor.piece, cursor.place)
-                .map_err(|source| EngineError::TemporaryFile { what: "read from", source })
-                .map_err(SqlError::from)?;
+            spill::read(&**file, &mut cursor.piece, cursor.place)?;
             if self.held_row(cursor).is_some() {
                 return Ok(());
             }
@@ -197,7 +151,7 @@ mod tests {
                 places.push(store.push(&row(i)).unwrap());
                 assert_eq!(store.next(&mut early).unwrap().unwrap(), row(i), "while it grows");
             }
-            assert_eq!(store.file.is_some(), count > 7);
+            assert_eq!(store.0.file.is_some(), count > 7);
             let mut cursor = Cursor::default();
             for _ in 0..2 {
                 cursor.reset();

@@ -1,111 +1,68 @@
-//! Rows that a statement keeps to read once, in the order in which they came: in memory up to
-//! `work_mem`, then in a temporary file. They go there earlier if the queries of all sessions leave
-//! too little memory.
+//! Rows that a statement keeps to read once, in the order in which they came.
 
 use std::fmt;
 use std::sync::Arc;
 
-use millpond_engine::{EngineError, TempFile};
+use millpond_engine::TempFile;
 
 use super::row_bytes::{self, Datums};
+use super::spill::{self, LEAST_BYTES, LENGTH, Spill};
 use super::{Held, Resources};
 use crate::Datum;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// How much is kept in memory at least.
-const LEAST_BYTES: usize = 64 << 10;
-/// What stands before a row: its length.
-const LENGTH: usize = size_of::<u32>();
 
 /// Takes rows.
-pub struct Tuplestore {
-    resources: Arc<Resources>,
-    bound: usize,
-    file: Option<Arc<dyn TempFile>>,
-    file_length: u64,
-    /// Rows that are not in the file: they come after those that are.
-    tail: Vec<u8>,
-    held: Held,
-}
+pub struct Tuplestore(Spill);
 
 impl Tuplestore {
     /// An empty one. Errors of memory name `operator`.
     pub fn new(resources: &Arc<Resources>, operator: &'static str) -> Self {
-        Self {
-            bound: resources.memory.work().max(LEAST_BYTES),
-            file: None,
-            file_length: 0,
-            tail: Vec::new(),
-            held: Held::new(&resources.memory, operator),
-            resources: Arc::clone(resources),
-        }
+        Self(Spill::new(resources, operator))
     }
 
     /// One that keeps next to nothing in memory: for rows that will wait for a long time.
     pub(crate) fn in_file(resources: &Arc<Resources>, operator: &'static str) -> Self {
-        Self { bound: LEAST_BYTES, ..Self::new(resources, operator) }
+        let mut spill = Spill::new(resources, operator);
+        spill.bound = LEAST_BYTES;
+        Self(spill)
     }
 
     /// Adds a row.
     pub fn push(&mut self, row: &[Datum<'_>]) -> Result<()> {
-        let start = self.tail.len();
-        self.tail.extend_from_slice(&[0; LENGTH]);
-        row_bytes::push(row, &mut self.tail)?;
-        let length = (self.tail.len() - start - LENGTH) as u32;
-        if let Some(place) = self.tail.get_mut(start..start + LENGTH) {
+        let start = self.0.tail.len();
+        self.0.tail.extend_from_slice(&[0; LENGTH]);
+        row_bytes::push(row, &mut self.0.tail)?;
+        let length = (self.0.tail.len() - start - LENGTH) as u32;
+        if let Some(place) = self.0.tail.get_mut(start..start + LENGTH) {
             place.copy_from_slice(&length.to_le_bytes());
         }
-        let is_refused = self.held.resize(self.tail.capacity()).is_err();
-        if is_refused || self.tail.len() >= self.bound {
-            self.spill()?;
-        }
-        if is_refused {
-            self.tail = Vec::new();
-            self.held.clear();
-        }
-        Ok(())
-    }
-
-    fn spill(&mut self) -> Result<()> {
-        let file = match &self.file {
-            Some(file) => file,
-            None => {
-                let Resources { temp_files, temp_space, .. } = &*self.resources;
-                self.file.insert(temp_files.make(temp_space)?)
-            }
-        };
-        file.write_all_at(&self.tail, self.file_length)
-            .map_err(|source| EngineError::TemporaryFile { what: "write to", source })?;
-        self.file_length += self.tail.len() as u64;
-        self.tail.clear();
-        Ok(())
+        self.0.count()
     }
 
     /// Takes out all rows.
     pub fn clear(&mut self) {
-        (self.file, self.file_length) = (None, 0);
-        self.tail = Vec::new();
-        self.held.clear();
+        (self.0.file, self.0.file_length) = (None, 0);
+        self.0.free_tail();
     }
 
     /// Whether rows are in a file.
     #[cfg(test)]
     pub(crate) fn has_spilled(&self) -> bool {
-        self.file.is_some()
+        self.0.file.is_some()
     }
 
     /// The rows, from the first on.
     pub fn into_rows(mut self) -> Result<Rows> {
-        if self.file.is_some() {
-            self.spill()?;
-            self.tail = Vec::new();
-            self.held.clear();
-            self.held.grow(READ_BYTES)?;
+        if self.0.file.is_some() {
+            self.0.flush()?;
+            self.0.free_tail();
+            self.0.held.grow(READ_BYTES)?;
         }
-        let (file, file_length) = (self.file, self.file_length);
-        Ok(Rows { file, file_length, file_at: 0, bytes: self.tail, at: 0, held: self.held })
+        let Spill { file, file_length, tail: bytes, held, .. } = self.0;
+        Ok(Rows { file, file_length, file_at: 0, bytes, at: 0, held })
     }
 }
 
@@ -162,9 +119,7 @@ impl Rows {
         self.bytes.resize(there + more, 0);
         self.held.resize(self.bytes.capacity())?;
         let piece = self.bytes.get_mut(there..).unwrap_or_default();
-        file.read_exact_at(piece, self.file_at)
-            .map_err(|source| EngineError::TemporaryFile { what: "read from", source })
-            .map_err(SqlError::from)?;
+        spill::read(&**file, piece, self.file_at)?;
         self.file_at += more as u64;
         Ok(self.bytes.len() >= wanted)
     }

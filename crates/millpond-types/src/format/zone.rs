@@ -140,20 +140,6 @@ impl Zone {
             Zone::Named(zone) | Zone::Abbreviated(zone) => named::abbreviation_at(zone, utc),
         }
     }
-
-    /// As Arrow spells it: a name, or `+hh:mm`. `None` if it can't.
-    pub fn arrow_name(self) -> Option<String> {
-        match self {
-            Zone::UTC => Some("UTC".to_owned()),
-            Zone::Fixed(seconds) if seconds % 60 == 0 && seconds.abs() < 86_400 => {
-                let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
-                Some(format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60))
-            }
-            Zone::Fixed(_) => None,
-            #[cfg(feature = "time-zones")]
-            Zone::Named(zone) | Zone::Abbreviated(zone) => Some(zone.name().to_owned()),
-        }
-    }
 }
 
 /// Hours east of UTC, shown as PostgreSQL shows them: in ISO's sense in brackets, then in POSIX's.
@@ -282,12 +268,6 @@ mod tests {
         {
             assert_eq!(zone(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn arrow_has_names_for_most() {
-        assert_eq!(Zone::Fixed(-12600).arrow_name().as_deref(), Some("-03:30"));
-        assert_eq!(Zone::Fixed(1).arrow_name(), None);
     }
 
     #[cfg(not(feature = "time-zones"))]

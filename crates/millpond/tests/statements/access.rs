@@ -13,14 +13,18 @@ fn arrays_and_alternatives_use_an_index() {
     script(&mut c, include_str!("access.txt"));
 }
 
+fn seeded() -> StdRng {
+    let seed = std::env::var("MILLPOND_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(rand::random::<u64>);
+    println!("MILLPOND_SEED={seed}");
+    StdRng::seed_from_u64(seed)
+}
+
 /// Random conditions on two tables of the same rows, with duplicates and NULLs, give the same rows.
 /// One table has no index. The order is the same, too, where the wanted order is all of the row.
 #[test]
 fn an_index_changes_no_answer() {
-    let seed = std::env::var("MILLPOND_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(rand::random::<u64>);
-    println!("MILLPOND_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
     fill(&mut c, &mut random);
@@ -43,10 +47,7 @@ fn an_index_changes_no_answer() {
 /// Changes by random conditions leave the same rows with and without an index.
 #[test]
 fn an_index_changes_no_change() {
-    let seed = std::env::var("MILLPOND_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(rand::random::<u64>);
-    println!("MILLPOND_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
     fill(&mut c, &mut random);

@@ -10,8 +10,8 @@ use super::catalog::{self, Param, Proc, Volatility};
 use super::conditional::type_name;
 use super::{Body, Func, call};
 use crate::error::SqlState;
-use crate::expr::{Env, Expr, Facts, Row};
-use crate::settings::{SessionSettings, Settings};
+use crate::expr::Expr;
+use crate::expr::tests::with_params;
 use crate::{DataType, Numeric, Value};
 
 fn name_of(param: Param) -> String {
@@ -201,22 +201,9 @@ proptest! {
             catalog::all().filter(|proc| is_tame(proc)).collect::<Vec<_>>()
         ).prop_flat_map(|proc| (Just(proc), arguments(proc)))
     ) {
-        let settings = SessionSettings::new(std::sync::Arc::new(Settings::default()));
-        let notices = Default::default();
-        let facts = Facts {
-            now: 0,
-            user: "postgres",
-            database: "postgres",
-            process_id: 7,
-            settings: &settings,
-            session: None,
-            server: None,
-            notices: &notices,
-            only_locks: false,
-        };
-        let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
         let exprs: Vec<Expr> = args.iter().cloned().map(Expr::Const).collect();
-        match call(Func::new(proc), &exprs, &env) {
+        let result = with_params(&[], |env| call(Func::new(proc), &exprs, env).map(crate::expr::Val::into_value));
+        match result {
             Err(error) => prop_assert_ne!(
                 error.sqlstate, SqlState::INTERNAL_ERROR, "{} {:?}", proc.name, args
             ),
@@ -224,7 +211,7 @@ proptest! {
             Ok(value) => {
                 prop_assert!(!proc.strict || args.iter().all(|arg| *arg != Value::Null));
                 if let Param::Type(ty) = proc.result {
-                    let own = crate::expr::cast::type_of(&value.datum());
+                    let own = crate::expr::cast::type_of(&value.as_datum());
                     // The value of an oid is a bigint, and that of a name is text.
                     let held = match ty {
                         DataType::Oid => DataType::Int8,

@@ -15,11 +15,11 @@ use crate::analyze::tree::{
     AggregateCall, AggregateFunction, CteId, JoinKind, Slot, SubqueryKind, column,
 };
 use crate::error::SqlError;
-use crate::expr::{Arith, Compare, Expr, Facts, SubPlanCall, cast};
+use crate::expr::tests::with_params;
+use crate::expr::{Arith, Compare, Expr, SubPlanCall, cast};
 use crate::memory::{QueryMemory, Resources, SessionMemory};
 use crate::plan::query::node::{CteKind, CtePlan, Node, QueryPlan, SlotKind, SubPlan};
 use crate::plan::{Output, SortKey};
-use crate::settings::{SessionSettings, Settings};
 use crate::{DataType, Datum, Value};
 
 fn col(slot: u16, place: usize) -> Expr {
@@ -126,34 +126,22 @@ fn with_resources<T>(
     may_wait: bool,
     run: impl FnOnce(&Work<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
-    let settings = SessionSettings::new(Arc::new(Settings::default()));
-    let notices = Default::default();
-    let facts = Facts {
-        now: 0,
-        user: "postgres",
-        database: "postgres",
-        process_id: 7,
-        settings: &settings,
-        session: None,
-        server: None,
-        notices: &notices,
-        only_locks: false,
-    };
-    let work = Work {
-        session: None,
-        facts: &facts,
-        resources,
-        host: None,
-        accelerator: None,
-        threads: None,
-        may_wait,
-        left: Cell::new(crate::exec::MAX_ROWS_UNWAITING),
-        param_count: 0,
-        pool: RefCell::default(),
-        ticks: Cell::new(0),
-        timed_since: Cell::new(None),
-    };
-    run(&work)
+    with_params(&[], |env| {
+        run(&Work {
+            session: None,
+            facts: env.facts,
+            resources,
+            host: None,
+            accelerator: None,
+            threads: None,
+            may_wait,
+            left: Cell::new(crate::exec::MAX_ROWS_UNWAITING),
+            param_count: 0,
+            pool: RefCell::default(),
+            ticks: Cell::new(0),
+            timed_since: Cell::new(None),
+        })
+    })
 }
 
 #[track_caller]
