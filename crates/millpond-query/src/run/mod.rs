@@ -5,7 +5,6 @@
 //! queries of WITH and the session.
 
 mod aggregate;
-mod ahead;
 mod context;
 mod cte;
 mod datum_key;
@@ -20,6 +19,7 @@ mod limit;
 mod lock_rows;
 mod materialize;
 mod nested_loop;
+mod outer_batch;
 mod overflow;
 mod parts;
 mod place_hash;

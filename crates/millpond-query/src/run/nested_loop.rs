@@ -1,13 +1,13 @@
 //! Nested Loop: for each row of the outer side the inner side is run again.
 //!
 //! The inner side may be a row by its key. If there are more than a few outer rows, the inner rows
-//! of many outer rows are then looked up together: see [`Ahead`].
+//! of many outer rows are then looked up together: see [`OuterRows`].
 
 use std::mem;
 
-use super::ahead::Ahead;
 use super::folded::Folded;
 use super::gather::{Begun, can_settle, workers_for};
+use super::outer_batch::OuterRows;
 use super::state::State;
 use super::{Context, SlotRow, parts};
 use crate::analyze::tree::{JoinKind, Slot};
@@ -27,7 +27,7 @@ pub(super) struct NestedLoopState {
     is_null: bool,
     /// How many outer rows were taken one by one.
     singly: usize,
-    ahead: Together,
+    batches: Together,
     /// What else must hold.
     on: Folded,
     begun: bool,
@@ -40,7 +40,7 @@ enum Together {
     /// That is found out when there have been some outer rows.
     Unknown,
     Never,
-    Ahead(Box<Ahead>),
+    Batches(Box<OuterRows>),
 }
 
 /// After this number of outer rows, the next ones are looked up together. A short join does not pay
@@ -65,7 +65,7 @@ impl NestedLoopState {
             inner_slots,
             is_null: false,
             singly: 0,
-            ahead: Together::Unknown,
+            batches: Together::Unknown,
             on: Folded::default(),
             begun: false,
             is_gathered: false,
@@ -75,8 +75,8 @@ impl NestedLoopState {
     pub(super) fn rescan(&mut self) {
         self.outer.rescan();
         (self.has_outer, self.singly, self.begun) = (false, 0, false);
-        if let Together::Ahead(ahead) = &mut self.ahead {
-            ahead.reset();
+        if let Together::Batches(batches) = &mut self.batches {
+            batches.reset();
         }
     }
 
@@ -90,7 +90,7 @@ impl NestedLoopState {
         loop {
             if !self.has_outer {
                 if self.singly >= SINGLY
-                    && let Some(found) = self.next_ahead(join, cx)?
+                    && let Some(found) = self.next_of_batch(join, cx)?
                 {
                     return Ok(found);
                 }
@@ -174,23 +174,25 @@ impl NestedLoopState {
     }
 
     /// The next row, with inner rows that are looked up together. `None`: one by one.
-    fn next_ahead(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<Option<bool>> {
+    fn next_of_batch(&mut self, join: &NestedLoop, cx: &mut Context<'_>) -> Result<Option<bool>> {
         let Node::Scan(scan) = &join.inner else { return Ok(None) };
-        if let Together::Unknown = self.ahead {
-            let ahead = Ahead::new(&join.outer, scan);
-            self.ahead = ahead.map_or(Together::Never, |ahead| Together::Ahead(Box::new(ahead)));
+        if let Together::Unknown = self.batches {
+            let batches = OuterRows::new(&join.outer, scan);
+            self.batches =
+                batches.map_or(Together::Never, |batches| Together::Batches(Box::new(batches)));
         }
         loop {
             self.put_back(cx)?;
-            let Together::Ahead(ahead) = &mut self.ahead else { return Ok(None) };
-            let Some(number) = ahead.next_outer(cx)? else {
-                match ahead.fill(&mut self.outer, &join.outer, scan, cx)? {
+            let Together::Batches(batches) = &mut self.batches else { return Ok(None) };
+            let Some(number) = batches.next_outer(cx)? else {
+                match batches.fill(&mut self.outer, &join.outer, scan, cx)? {
                     None => return Ok(None),
                     Some(false) => return Ok(Some(false)),
                     Some(true) => continue,
                 }
             };
-            let is_match = ahead.inner(number, scan, cx)? && self.on.holds(join.on.as_ref(), cx)?;
+            let is_match =
+                batches.inner(number, scan, cx)? && self.on.holds(join.on.as_ref(), cx)?;
             match join.kind {
                 JoinKind::Left if !is_match => self.put_aside(cx)?,
                 JoinKind::Anti if is_match => continue,

@@ -8,7 +8,7 @@ use millpond_engine::session::IndexScan;
 use millpond_engine::table::{KeyRange, RowBuf};
 
 use super::SlotRow;
-use super::ahead::Batch;
+use super::outer_batch::Batch;
 use crate::exec::key::KeyRanges;
 
 /// How many scans a connection keeps while it has no statement.

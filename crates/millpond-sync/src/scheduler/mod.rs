@@ -18,7 +18,7 @@
 //! **Failure.** [`run`] reports a panic in any thread, a deadlock, too many steps, and a thread
 //! that blocks outside of the scheduler. Threads that can't end then sleep for ever.
 
-mod lot;
+mod parking;
 mod place;
 mod world;
 
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-pub(crate) use lot::{park, park_at_once, unpark_filter};
+pub(crate) use parking::{park, park_at_once, unpark_filter};
 pub(crate) use place::{Joining, join, spawn};
 use place::{Place, current};
 use world::World;

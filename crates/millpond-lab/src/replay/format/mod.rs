@@ -5,8 +5,8 @@
 //! place. It takes memory in proportion to the number of accesses.
 
 mod compression;
+mod millpond;
 mod numbers;
-mod own;
 mod postgres;
 mod text;
 
@@ -157,7 +157,7 @@ impl Format {
     /// The format of a trace with these first bytes and this name.
     #[must_use]
     pub fn detect(start: &[u8], name: &str) -> Option<Self> {
-        if own::looks_like(start) {
+        if millpond::looks_like(start) {
             return Some(Format::Millpond);
         }
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
@@ -177,7 +177,7 @@ impl Format {
         trace: &mut TraceBuilder,
     ) -> Result<(), DecodeError> {
         match self {
-            Format::Millpond => own::decode(input, trace),
+            Format::Millpond => millpond::decode(input, trace),
             Format::Postgres => postgres::decode(input, trace),
             Format::Lis => text::decode_lis(input, trace),
             Format::Text => text::decode_numbers(input, trace),

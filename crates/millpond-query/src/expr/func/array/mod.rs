@@ -2,7 +2,7 @@
 
 mod change;
 mod construct;
-mod look;
+mod properties;
 mod rows;
 mod subscript;
 
@@ -22,8 +22,8 @@ use crate::types::array::{array_of, build_checked};
 pub(in crate::expr) use construct::{CONSTRUCT, NEST, constructed};
 pub(super) use rows::ROWS;
 
-pub(crate) use look::ElementComparison;
-pub(in crate::expr) use look::{ALL, ANY, comparison_code, element_comparison};
+pub(crate) use properties::ElementComparison;
+pub(in crate::expr) use properties::{ALL, ANY, comparison_code, element_comparison};
 pub(in crate::expr) use subscript::{ELEMENT, SLICE};
 
 use Param::{AnyArray, AnyCompatible, AnyCompatibleArray, AnyElement};
@@ -69,18 +69,18 @@ pub(super) static PROCS: &[Proc] = &[
         Body::Datums(change::concatenate),
     )
     .called_on_null(),
-    proc(747, "array_dims", &[AnyArray], TEXT, Body::Datums(look::dims)),
-    proc(2091, "array_lower", &[AnyArray, INT4], INT4, Body::Datums(look::lower)),
-    proc(2092, "array_upper", &[AnyArray, INT4], INT4, Body::Datums(look::upper)),
-    proc(2176, "array_length", &[AnyArray, INT4], INT4, Body::Datums(look::length)),
-    proc(748, "array_ndims", &[AnyArray], INT4, Body::Datums(look::ndims)),
-    proc(3179, "cardinality", &[AnyArray], INT4, Body::Datums(look::cardinality)),
+    proc(747, "array_dims", &[AnyArray], TEXT, Body::Datums(properties::dims)),
+    proc(2091, "array_lower", &[AnyArray, INT4], INT4, Body::Datums(properties::lower)),
+    proc(2092, "array_upper", &[AnyArray, INT4], INT4, Body::Datums(properties::upper)),
+    proc(2176, "array_length", &[AnyArray, INT4], INT4, Body::Datums(properties::length)),
+    proc(748, "array_ndims", &[AnyArray], INT4, Body::Datums(properties::ndims)),
+    proc(3179, "cardinality", &[AnyArray], INT4, Body::Datums(properties::cardinality)),
     proc(
         3277,
         "array_position",
         &[AnyCompatibleArray, AnyCompatible],
         INT4,
-        Body::Datums(look::position),
+        Body::Datums(properties::position),
     )
     .called_on_null(),
     proc(
@@ -88,7 +88,7 @@ pub(super) static PROCS: &[Proc] = &[
         "array_position",
         &[AnyCompatibleArray, AnyCompatible, INT4],
         INT4,
-        Body::Datums(look::position),
+        Body::Datums(properties::position),
     )
     .called_on_null(),
     proc(
@@ -96,7 +96,7 @@ pub(super) static PROCS: &[Proc] = &[
         "array_positions",
         &[AnyCompatibleArray, AnyCompatible],
         INT4_ARRAY,
-        Body::Datums(look::positions),
+        Body::Datums(properties::positions),
     )
     .called_on_null(),
     proc(
@@ -130,20 +130,27 @@ pub(super) static PROCS: &[Proc] = &[
         "width_bucket",
         &[AnyCompatible, AnyCompatibleArray],
         INT4,
-        Body::Datums(look::width_bucket),
+        Body::Datums(properties::width_bucket),
     ),
     proc(6172, "trim_array", &[AnyArray, INT4], AnyArray, Body::Datums(change::trim)),
-    proc(395, "array_to_string", &[AnyArray, TEXT], TEXT, Body::Datums(look::to_string)).stable(),
-    proc(384, "array_to_string", &[AnyArray, TEXT, TEXT], TEXT, Body::Datums(look::to_string))
-        .stable()
-        .called_on_null(),
+    proc(395, "array_to_string", &[AnyArray, TEXT], TEXT, Body::Datums(properties::to_string))
+        .stable(),
+    proc(
+        384,
+        "array_to_string",
+        &[AnyArray, TEXT, TEXT],
+        TEXT,
+        Body::Datums(properties::to_string),
+    )
+    .stable()
+    .called_on_null(),
     proc(394, "string_to_array", &[TEXT, TEXT], TEXT_ARRAY, Body::Datums(construct::split))
         .called_on_null(),
     proc(376, "string_to_array", &[TEXT, TEXT, TEXT], TEXT_ARRAY, Body::Datums(construct::split))
         .called_on_null(),
-    proc(2748, "arraycontains", &[AnyArray, AnyArray], BOOL, Body::Datums(look::contains)),
-    proc(2749, "arraycontained", &[AnyArray, AnyArray], BOOL, Body::Datums(look::contained)),
-    proc(2747, "arrayoverlap", &[AnyArray, AnyArray], BOOL, Body::Datums(look::overlap)),
+    proc(2748, "arraycontains", &[AnyArray, AnyArray], BOOL, Body::Datums(properties::contains)),
+    proc(2749, "arraycontained", &[AnyArray, AnyArray], BOOL, Body::Datums(properties::contained)),
+    proc(2747, "arrayoverlap", &[AnyArray, AnyArray], BOOL, Body::Datums(properties::overlap)),
 ];
 
 pub(super) static OPERATORS: &[Operator] = &[

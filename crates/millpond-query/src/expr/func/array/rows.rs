@@ -5,7 +5,7 @@ use super::super::row_list::RowList;
 use super::super::series::{Series, series};
 use super::super::value::wrong_arguments;
 use super::super::{Columns, rows};
-use super::look::{dimension, upper_of};
+use super::properties::{dimension, upper_of};
 use super::{AnyArray, AnyElement, array, construct};
 use crate::error::Result;
 use crate::{Datum, Value};

@@ -1,4 +1,4 @@
-//! What arrays are and have.
+//! Properties of arrays: dimensions, lengths, positions, and what they contain.
 
 use millpond_types::array::{ArrayRef, Dimension};
 

@@ -26,7 +26,7 @@ const MOST_ROWS: usize = 256;
 const MOST_BYTES: usize = 256 << 10;
 
 /// Outer rows, and the inner rows that their keys lead to.
-pub(super) struct Ahead {
+pub(super) struct OuterRows {
     slots: Vec<Slot>,
     /// `None`: before the first batch and after the last one.
     batch: Option<Box<Batch>>,
@@ -64,7 +64,7 @@ impl Batch {
     }
 }
 
-impl Ahead {
+impl OuterRows {
     /// `None` if the outer side may not be read ahead, or the inner one is no row by its key.
     pub(super) fn new(outer: &Node, inner: &Scan) -> Option<Self> {
         let by_key = matches!(inner.access, Access::Point { .. }) && !is_system(&inner.table);
