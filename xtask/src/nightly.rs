@@ -74,7 +74,7 @@ fn under_miri(package: &str) -> Cmd {
                          -Zmiri-disable-isolation -Zmiri-backtrace=0";
     cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib", "-p", package])
         .env("MIRIFLAGS", FLAGS)
-        // No one reads the backtraces of expected panics, and Miri is slow to make them.
+        // The backtraces of expected panics are not read, and Miri is slow to make them.
         .env("RUST_BACKTRACE", "0")
         .env("CARGO_TARGET_DIR", "target/miri")
 }

@@ -1,7 +1,7 @@
-//! Loom models of a frame and its memory orderings. They carry a page's bytes from the thread that
-//! fills the frame to the threads that pin or optimistically read it. They also order those
-//! accesses before the next page's arrival. A pin that is only announced in its session's slots
-//! keeps the page (rule 12). So does a shared latch without a pin (rule 13).
+//! Loom models of a frame and its memory orderings. The orderings carry a page's bytes from the
+//! thread that fills the frame to the threads that pin or optimistically read it. They also order
+//! those accesses before the next page's arrival. A pin that is only announced in its session's
+//! slots keeps the page (rule 12). So does a shared latch without a pin (rule 13).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p millpond-buffer --release models`
 //!

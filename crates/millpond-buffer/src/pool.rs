@@ -72,8 +72,8 @@ pub struct FrameInfo {
 
 impl BufferPool {
     /// Makes a pool over a store and a log. The pool has no thread of its own. To have frames freed
-    /// ahead of demand, run a [`Reclaimer`](crate::Reclaimer). To write changes to the store, call
-    /// [`BufferPool::write_dirty`]. Dropping the pool writes nothing.
+    /// before a session needs them, run a [`Reclaimer`](crate::Reclaimer). To write changes to the
+    /// store, call [`BufferPool::write_dirty`]. Dropping the pool writes nothing.
     pub fn new(
         config: PoolConfig,
         store: Arc<dyn PageStore>,
@@ -152,7 +152,7 @@ impl BufferPool {
         let core = &self.core;
         let syncs = (core.syncs.load(Ordering::Relaxed), core.sync_us.load(Ordering::Relaxed));
         // Without this lock, a session that ends meanwhile could be counted twice.
-        let _nobody_ends = core.session_numbers.lock();
+        let _no_session_ends = core.session_numbers.lock();
         let frames = (core.free_frames(), core.ahead.lost());
         PoolStats::of(&core.counters, frames, core.clock.taken(), syncs)
     }

@@ -34,8 +34,8 @@ const MOST: usize = 8192;
 /// How long the free frames should last at the recent demand.
 const HORIZON: Duration = Duration::from_millis(50);
 
-/// Keeps frames free ahead of demand; one is enough for a pool. The caller runs it on a thread with
-/// a session of its own. For the statistics, that session should be of kind
+/// Frees frames before a session needs them; one is enough for a pool. The caller runs it on a
+/// thread with a session of its own. For the statistics, that session should be of kind
 /// [`BackendKind::BackgroundWriter`](crate::BackendKind::BackgroundWriter). The thread can go on
 /// after an error of [`Reclaimer::work`]: pages that can't be written stay in memory, and the next
 /// call tries again.

@@ -41,7 +41,7 @@ pub enum BackendKind {
     Client,
     /// Vacuum in the background.
     Autovacuum,
-    /// The thread that frees frames ahead of demand.
+    /// The thread that frees frames before a session needs them.
     BackgroundWriter,
     /// The thread that makes checkpoints.
     Checkpointer,

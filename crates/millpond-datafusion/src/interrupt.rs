@@ -33,8 +33,8 @@ use millpond_query::query::TableScanner;
 /// Whether a run is to end.
 pub struct Interrupt {
     scanner: Arc<dyn TableScanner>,
-    /// Nobody waits for the run any more. (What was asked of the statement is forgotten when the
-    /// next begins.)
+    /// No session waits for the run any more. (What was asked of the statement is forgotten when
+    /// the next begins.)
     abandoned: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ impl Interrupt {
         Arc::new(Self { scanner, abandoned: AtomicBool::new(false) })
     }
 
-    /// Nobody waits for the run any more.
+    /// No session waits for the run any more.
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl Interrupt {
 
     fn check(&self) -> DfResult<()> {
         let result = if self.abandoned.load(Ordering::Relaxed) {
-            Err(SqlError::new(SqlState::QUERY_CANCELED, "nobody waits for the query any more"))
+            Err(SqlError::new(SqlState::QUERY_CANCELED, "no session waits for the query any more"))
         } else {
             self.check_statement()
         };

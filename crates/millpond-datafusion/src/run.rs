@@ -91,7 +91,7 @@ const BYTES_A_BATCH_ROW: usize = 512;
 struct Computing {
     task: JoinHandle<DfResult<()>>,
     interrupt: Arc<Interrupt>,
-    /// Rests when nobody waits any more.
+    /// Rests when no session waits any more.
     _team: Team,
 }
 
@@ -178,7 +178,7 @@ impl Run {
         let run = async move {
             let mut stream = bound.start(&watched).await?;
             while let Some(batch) = stream.next().await {
-                // Nobody listens any more.
+                // No session listens any more.
                 if sender.send(batch?).await.is_err() {
                     break;
                 }

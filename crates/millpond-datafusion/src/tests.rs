@@ -96,7 +96,7 @@ fn niceness_of(name: &str) -> Vec<i32> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_threads_of_queries_give_way() {
+fn query_threads_have_a_lower_priority() {
     let here = rustix::process::getpriority_process(None).unwrap();
     if here > 14 {
         println!("skipped: these tests already run at the lowest priority");

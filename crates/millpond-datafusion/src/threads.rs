@@ -34,7 +34,7 @@ pub struct QueryThreads {
     /// Those that there are. Counts only: nothing is ordered by it.
     used: Arc<AtomicUsize>,
     niceness: i32,
-    /// Those of which nobody waits for anything. The last has worked last.
+    /// Teams whose run is over. The last one has worked last.
     resting: Mutex<Vec<Resting>>,
 }
 
@@ -128,7 +128,7 @@ impl QueryThreads {
             .on_thread_start(move || {
                 // Kept for as long as a thread may start or still ends.
                 let _ = &counted;
-                give_way(niceness);
+                lower_priority(niceness);
             })
             .enable_time()
             .build();
@@ -187,8 +187,8 @@ impl Drop for Team {
 
 /// Lowers the priority of the calling thread. A query that reads whole tables always has work. It
 /// would keep a core to itself while sessions that read single rows wait for their turn.
-fn give_way(niceness: i32) {
-    // Where it is forbidden, nothing is lost but the courtesy.
+fn lower_priority(niceness: i32) {
+    // Where it is forbidden, they keep the priority of sessions.
     if niceness > 0
         && let Err(error) = rustix::process::nice(niceness)
     {
@@ -223,7 +223,7 @@ mod tests {
         let busy = first.spawn(task).unwrap();
         starts.recv().unwrap();
         let busy_thread = {
-            // Nobody waits for it any more, but it computes on.
+            // No session waits for it any more, but it computes on.
             busy.abort();
             drop(first);
             let second = threads.team().unwrap();

@@ -90,7 +90,7 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
         current.begin(table, session.proc().interrupt_handle());
         let result = session.maintenance().vacuum(table);
         current.end();
-        let is_to_give_way = session.interrupt() == Some(Interrupt::Cancel);
+        let is_cancelled = session.interrupt() == Some(Interrupt::Cancel);
         // Its locks are released: a late request must not stop the vacuum of the next table.
         session.clear_cancel();
         match result {
@@ -99,7 +99,7 @@ fn vacuum_all(session: &mut Session, due: &[Oid], signal: &Signal) {
             Err(EngineError::LockNotAvailable { .. }) => {
                 tracing::debug!(table, "autovacuum skips a table that is locked");
             }
-            Err(EngineError::Cancelled) if is_to_give_way => {
+            Err(EngineError::Cancelled) if is_cancelled => {
                 tracing::info!(table, "canceling autovacuum task");
             }
             Err(EngineError::Cancelled) => return,

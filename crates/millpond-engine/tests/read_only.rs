@@ -53,12 +53,15 @@ static ALLOCATOR: PlacingAllocator = PlacingAllocator;
 /// Shared tables of which one session writes each part, and why others read it.
 const EXEMPT: [(&str, &str); 8] = [
     ("sessions' lines", "its snapshot and id, for vacuum's horizon"),
-    ("sessions' desks", "what it waits for, for views and for who wakes it"),
+    ("sessions' desks", "what it waits for, for views and for the session that wakes it"),
     ("sessions' statements", "what it runs, for views (without SQL, nothing)"),
     ("fast-path lock slots", "its weak relation locks, for strong lockers"),
-    ("pins", "its pins, for who takes frames (a hot read has none)"),
+    ("pins", "its pins, for sessions that take frames (a hot read has none)"),
     ("striped counters", "its counts, for views"),
-    ("log insertion slots", "where it inserts, for who writes the log (a read does not)"),
+    (
+        "log insertion slots",
+        "where it inserts, for the thread that writes the log (a read does not)",
+    ),
     ("log scratch", "room to encode records in (a read does not)"),
 ];
 

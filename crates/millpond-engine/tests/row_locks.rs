@@ -66,7 +66,7 @@ fn lock(
             None => return Ok(false),
             Some(RowOutcome::Done(_)) => return Ok(true),
             Some(RowOutcome::Changed) => {}
-            Some(RowOutcome::Gone) => panic!("nobody deletes rows"),
+            Some(RowOutcome::Gone) => panic!("no session deletes rows"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Splits a script of psql into statements.
 //!
 //! It knows what ends a statement and what hides a semicolon: strings, dollar quotes, quoted names,
-//! comments and parentheses. Of psql's own commands it knows `\set`, `\g` and its kin, which end a
+//! comments and parentheses. Of psql's own commands it knows `\set`, `\g` and the like, which end a
 //! statement, and the data behind `COPY ... FROM STDIN`. It skips other commands.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Advisory locks: what the functions `pg_advisory_lock` and its kin do, in each evaluator.
+//! Advisory locks: what the functions `pg_advisory_lock` and the like do, in each evaluator.
 //!
 //! A lock belongs to the session (until it is unlocked or the session ends; ROLLBACK does not
 //! matter) or to the transaction (`xact`). Its key is one bigint or two integers; the two kinds of
@@ -20,7 +20,7 @@ pub type Notices = RefCell<Vec<SqlError>>;
 pub enum Verb {
     /// Takes it, waiting as long as it takes.
     Lock,
-    /// Takes it if nobody is in the way, and says whether it did.
+    /// Takes it if no session is in the way, and says whether it did.
     TryLock,
     /// Gives it back, and says whether it was held.
     Unlock,

@@ -38,7 +38,7 @@ pub fn is_would_block(error: &SqlError) -> bool {
     error.sqlstate == WOULD_BLOCK
 }
 
-/// Not an SQLSTATE that anyone sees: how "would block" travels through code that returns
+/// Not an SQLSTATE that a client sees: how "would block" travels through code that returns
 /// [`SqlError`].
 pub(crate) const WOULD_BLOCK: SqlState = SqlState(*b"-WAIT");
 /// Likewise. A plan was made for a definition that is not current any more, or uses an index that

@@ -53,7 +53,7 @@ impl Reserved {
     pub(crate) fn start(self, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let builder = thread::Builder::new().name("millpond-scan".to_owned());
         builder.stack_size(STACK_BYTES).spawn(move || {
-            give_way(self.0.niceness);
+            lower_priority(self.0.niceness);
             work();
             drop(self);
         })
@@ -67,8 +67,8 @@ impl Drop for Reserved {
 }
 
 /// Lowers the priority of the calling thread, as that of DataFusion's threads is.
-fn give_way(niceness: i32) {
-    // Where it is forbidden, nothing is lost but the courtesy.
+fn lower_priority(niceness: i32) {
+    // Where it is forbidden, the thread keeps the priority of sessions.
     if niceness > 0 {
         let _ = rustix::process::nice(niceness);
     }

@@ -7,7 +7,7 @@
 //! Other allocators decide for themselves, so here nothing happens for them.
 #![allow(unsafe_code)]
 
-/// Gives back what the allocator holds and nobody uses. It takes the locks of all of the
+/// Gives back what the allocator holds and no thread uses. It takes the locks of all of the
 /// allocator's arenas, one after the other, and milliseconds for each 100 MB that it gives back. So
 /// it is for times after much memory was freed.
 pub fn give_back_free() {

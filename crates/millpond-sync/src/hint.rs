@@ -61,12 +61,12 @@ impl Backoff {
     #[inline]
     pub fn snooze(&mut self) {
         if !self.spin() {
-            self.give_way();
+            self.yield_processor();
         }
     }
 
     #[cold]
-    fn give_way(&mut self) {
+    fn yield_processor(&mut self) {
         #[cfg(not(any(loom, shuttle, miri)))]
         if self.yields >= YIELDS {
             return std::thread::sleep(NAP);

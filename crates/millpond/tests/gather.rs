@@ -216,7 +216,7 @@ fn statements_end_at_once_when_they_are_told_to() {
 }
 
 #[test]
-fn rows_that_nobody_takes_end_with_the_statement() {
+fn rows_that_are_not_taken_end_with_the_statement() {
     let (fresh, mut c) = with_tables();
     together(&mut c);
     // The first row fails in the session, while threads have more.

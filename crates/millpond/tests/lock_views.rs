@@ -66,7 +66,7 @@ fn pg_locks_shows_what_is_held_and_wanted() {
     assert_eq!(run(&mut watcher, &state).lines().nth(1), Some("idle in transaction|NULL"));
     a.batch("commit").unwrap();
     let mut b = waiting.join().unwrap();
-    // Once it has an id, a transaction is shown with a lock on it, although nobody waits for it.
+    // Once it has an id, a transaction is shown with a lock on it, even if no session waits.
     b.batch("begin; insert into t values (3)").unwrap();
     let ids = format!(
         "select count(*) from pg_locks l join pg_stat_activity a on l.transactionid = a.backend_xid

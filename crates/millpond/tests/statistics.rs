@@ -68,7 +68,7 @@ fn every_buffer_is_shown_once_and_the_sums_agree() {
 }
 
 #[test]
-fn reading_and_writing_are_counted_by_whom_and_how() {
+fn io_is_counted_by_backend_type_and_context() {
     let fresh = small();
     let c = &mut fresh.database.connect().unwrap();
     fill(c, "t", 300);
@@ -101,7 +101,7 @@ fn reading_and_writing_are_counted_by_whom_and_how() {
     let taken = number(c, allocated) - allocated_before;
     let reused = number(c, reused) - reused_before;
     assert!(taken + reused >= read, "{taken} taken and {reused} reused for {read} pages");
-    // But for what a ring that has grown too long gives to everybody.
+    // But a ring that has grown too long gives frames to all sessions.
     assert!(
         taken + reused <= read + pages / 4,
         "{taken} taken and {reused} reused for {read} pages"
@@ -287,7 +287,7 @@ fn a_session_has_counts_of_its_own() {
     let gained = number(a, &io(pid_b, "hits")) - before.1;
     assert!(gained >= 1000, "{gained}");
     assert!(number(a, &io(pid_a, "hits")) - before.0 < 1000);
-    // With a parameter; for each session; under a name of its own; of nobody.
+    // With a parameter, for each session, under an alias, and for a pid that no session has.
     let sql =
         "select count(*) from pg_stat_get_backend_io($1) where backend_type = 'client backend'";
     let rows = a.query(sql, &[Value::Int4(pid_b as i32)]).unwrap().rows;
@@ -381,7 +381,7 @@ fn columns_are_postgresqls() {
 }
 
 #[test]
-fn times_are_measured_for_those_who_want_it() {
+fn io_times_are_measured_with_track_io_timing() {
     let fresh = small();
     let c = &mut fresh.database.connect().unwrap();
     fill(c, "t", 300);
@@ -466,7 +466,7 @@ fn views_have_their_columns_in_pg_attribute() {
 /// Queries have nothing to do with the files of other relations. One that asks for the size of a
 /// relation that can't be opened is told why.
 #[test]
-fn a_file_that_cannot_be_opened_concerns_who_asks_about_it() {
+fn a_file_that_cannot_be_opened_is_an_error_of_its_table_only() {
     let dir = tempfile::tempdir().unwrap();
     let settings = || Settings::default().with("autovacuum", "off").unwrap();
     let file = {

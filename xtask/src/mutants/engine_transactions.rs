@@ -10,7 +10,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "transam-ids-of-records-forgotten",
         "transam rule 1",
         PLAIN,
-        "transam::tests::recovery::recovery_knows_who_committed",
+        "transam::tests::recovery::recovery_knows_which_transactions_committed",
     ),
     mutant(
         "transam-ids-given-out-again",

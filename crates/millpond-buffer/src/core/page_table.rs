@@ -246,9 +246,9 @@ impl EntryRef {
     pub(crate) fn make_absent(&self, absent: u64) {
         let entry = self.entry.load(Ordering::Relaxed);
         // SAFETY: The entry is that of the page that was resident in the frame until the caller
-        // took it. So its fork had not been forgotten: a fork is forgotten only after all of its
-        // entries have been seen absent (rule 4), and this store is the first to make that true for
-        // this one. The store is the last access.
+        // took it. A fork is forgotten only after all of its entries have been seen absent (rule
+        // 4). This store is the first to make this entry absent, so the fork is not forgotten yet.
+        // The store is the last access.
         if let Some(entry) = unsafe { entry.as_ref() } {
             // Release is needed here. Making the version odd comes with a release fence, but the
             // version of a damaged page was odd already.

@@ -8,8 +8,8 @@
 //! ```text
 //!   oldest                                             newest
 //!   [page 7][page 8][page 9] ... [page 38]   ring of 32: page 39 goes where page 7 is,
-//!      |                                     unless others use that, or have taken it:
-//!      +-> reused, or left to those who use it   then into a frame from the common sweep
+//!      |                                     unless other sessions use that, or have taken it:
+//!      +-> reused, or left to its users          then into a frame from the common sweep
 //! ```
 //!
 //! **State.** A ring belongs to one job, on one thread at a time; no other thread sees it. It holds
@@ -20,7 +20,7 @@
 //!
 //! **What happens to the oldest page**
 //!
-//! - Clean, and used by no one else: the ring takes its frame.
+//! - Clean, and used by no other session: the ring takes its frame.
 //! - Dirty: it is written first. But a bulk read writes it only if its log is flushed; otherwise it
 //!   stays for later.
 //! - Being written, dirty and not writable now, or pinned by the job itself: it stays for later.
@@ -40,10 +40,10 @@
 //!
 //! **No leak.** Pages that stay for later make the ring longer than it should be. Its next batches,
 //! of up to 32 pages, then also let go of the excess. So the pages that a job has brought in and
-//! that no one else uses are those in its ring. In a bulk read, all pages may wait for the log, for
-//! instance because it prunes. It gives pages up once the ring is `STRETCH` times its capacity. A
-//! page given up unused counts as never used. If it is clean, it is the next victim; if it is
-//! dirty, the hand takes it next. So it is with everything in the ring when the job ends.
+//! that no other session uses are those in its ring. In a bulk read, all pages may wait for the
+//! log, for instance because it prunes. It gives pages up once the ring is `STRETCH` times its
+//! capacity. A page given up unused counts as never used. If it is clean, it is the next victim; if
+//! it is dirty, the hand takes it next. So it is with everything in the ring when the job ends.
 //!
 //! **Usage.** Pins and reads with a ring raise no usage count. So a page does not look wanted,
 //! however many scans share it and however often they come round: see
@@ -99,7 +99,7 @@ pub(crate) const LEAST_GIVEN_TIME: usize = 256;
 const WIDEN: usize = 4;
 
 /// Marks a place where no page is noted: there is no fork 15.
-const NOBODY: u64 = u64::MAX;
+const NO_OWNER: u64 = u64::MAX;
 
 /// A page that the ring's job brought in.
 #[derive(Debug, Clone, Copy)]
@@ -184,7 +184,7 @@ impl Ring {
     ) -> Option<Self> {
         let ring = Self::between(pool, strategy, pages, usize::MAX)?;
         let places = ring.capacity.next_power_of_two();
-        ring.let_go.replace(vec![NOBODY; places].into_boxed_slice());
+        ring.let_go.replace(vec![NO_OWNER; places].into_boxed_slice());
         Some(ring)
     }
 
@@ -303,7 +303,7 @@ impl Ring {
         if let Some(known) = self.let_go.borrow_mut().get_mut(place)
             && *known == page.raw()
         {
-            *known = NOBODY;
+            *known = NO_OWNER;
             self.grown.set((self.size() + WIDEN).min(self.capacity));
         }
     }

@@ -1,9 +1,10 @@
 //! Pages leave many frames at once: to refill a freelist, when a pool is resized, and with a fork.
 //!
-//! **Refilling** ([`refill`]) is ahead of demand. It sweeps as a session would and takes the clean
-//! frames that it is offered. It writes the dirty ones that it meets, in file order with neighbours
-//! joined. Then it takes as many of those as are missing. A page that can't be written stays dirty
-//! and in its frame. The others are written nevertheless, and the error is reported.
+//! **Refilling** ([`refill`]) frees frames before a session needs them. It sweeps as a session
+//! would and takes the clean frames that it is offered. It writes the dirty ones that it meets, in
+//! file order with neighbours joined. Then it takes as many of those as are missing. A page that
+//! can't be written stays dirty and in its frame. The others are written nevertheless, and the
+//! error is reported.
 //!
 //! **Growing** ([`PoolCore::grow`]) brings frames to life, or back from retirement
 //! ([`crate::core::free_frames`]), and puts them onto the freelists. The pool grows and shrinks

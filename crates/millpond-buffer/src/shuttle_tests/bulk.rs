@@ -186,7 +186,7 @@ fn a_checkpoint_with_writes_behind_misses_nothing() {
     });
 }
 
-/// Freeing frames ahead of demand, beside demand.
+/// The reclaimer frees frames beside sessions that need some.
 #[test]
 fn reclaiming_beside_increments() {
     let work = |thread: u64, bench: &Bench| {

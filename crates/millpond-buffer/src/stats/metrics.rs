@@ -44,7 +44,7 @@ const TOTALS: &[Count<PoolStats>] = counts! {
         "Pages that a session wrote before it could take their frames" |s| s.dirty_evictions;
     "millpond_buffer_frames_examined_total" Count
         "Frames that the clock sweep examined" |s| s.frames_examined;
-    "millpond_buffer_frames_reclaimed_total" Count "Frames freed ahead of demand" |s| s.reclaimed;
+    "millpond_buffer_frames_reclaimed_total" Count "Frames freed before a session needed them" |s| s.reclaimed;
     "millpond_buffer_frames_taken_total" Count
         "Frames taken from pages: the clock by which ages are counted" |s| s.clock;
     "millpond_buffer_regret_total" Count

@@ -80,7 +80,7 @@ pub struct PoolStats {
     pub frames_examined: u64,
     /// Pages added to the ends of relations.
     pub extended: u64,
-    /// Frames freed ahead of demand.
+    /// Frames freed before a session needed them.
     pub reclaimed: u64,
     /// Pages read ahead of their use, among `reads`. Each counts as a hit when it is used.
     pub read_ahead: u64,
@@ -96,7 +96,7 @@ pub struct PoolStats {
     /// The number of frames that a session examined to get one for a page, apart from frames that
     /// its ring had already. Bucket 0: none, since one was free; n: at least 2^(n-1).
     pub examined_per_allocation: [u64; BUCKETS],
-    /// The same for sweeps ahead of demand, each of which brings several frames.
+    /// The same for sweeps of the reclaimer, each of which brings several frames.
     pub examined_ahead: [u64; BUCKETS],
     /// The usage counts of the pages that left, 0 to 5, when the hand first met them after their
     /// last use.

@@ -254,7 +254,7 @@ fn the_reclaimer_goes_on_after_an_error() {
 /// A reclaimer runs in a thread of its own, beside a session that dirties more pages than the pool
 /// holds. The session need not write or sweep.
 #[test]
-fn the_reclaimer_keeps_ahead_of_demand() {
+fn the_reclaimer_frees_frames_before_they_are_needed() {
     use std::sync::atomic::{AtomicBool, Ordering};
     const BLOCKS: u32 = if cfg!(miri) { 30 } else { 4000 };
     let frames = if cfg!(miri) { 16 } else { 1024 };

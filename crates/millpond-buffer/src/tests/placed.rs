@@ -258,7 +258,7 @@ fn late_readers_see_whole_pages_that_come_in_the_background() {
         }
         let (joined, stats) = (cold.joined.load(Ordering::Relaxed), pool.stats());
         assert!(joined >= 50, "{joined} joined reads in the background: {stats:?}");
-        assert!(stats.restarts > 0, "nobody came too late: {stats:?}");
+        assert!(stats.restarts > 0, "no session came too late: {stats:?}");
         // A thread that finishes a read may still have its last page pinned for a moment.
         while let Err(error) = pool.drop_relation(REL.relation) {
             assert!(matches!(error, BufferError::InUse { .. }), "{error}");
@@ -304,6 +304,6 @@ fn late_readers_see_whole_pages_or_begin_anew() {
         }
     });
     let stats = files.pool.stats();
-    assert!(stats.misses > 100 && stats.restarts > 0, "nobody came too late: {stats:?}");
+    assert!(stats.misses > 100 && stats.restarts > 0, "no session came too late: {stats:?}");
     files.is_whole(&files.pool.session().unwrap());
 }

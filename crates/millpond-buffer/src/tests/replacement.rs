@@ -225,7 +225,7 @@ fn pinned_frames_are_not_waited_for_long() {
 /// Readers raise all usage counts as quickly as they are lowered, and pin nothing. They prevent no
 /// session from getting a frame, of a clean page or of a dirty one.
 #[test]
-fn pages_in_constant_use_leave_if_nobody_has_pinned_them() {
+fn pages_in_constant_use_leave_if_they_are_not_pinned() {
     for bench in [bench(4, 8), clock_sweep_bench(4, 8)] {
         let (session, rel) = bench.pool.open();
         (0..4).for_each(|block| assert_eq!(number(&session, &rel, block), block.into()));

@@ -177,7 +177,7 @@ fn scans_do_not_make_absent_pages_forgotten() {
     // Rings take a few frames from the pool, and the pages that were there last are still there.
     let same = away.iter().filter(|&&(block, then)| left(block) == Some(then)).count();
     assert_eq!(same, away.len());
-    assert_eq!(left(3 * FRAMES), None, "it was never anybody's");
+    assert_eq!(left(3 * FRAMES), None, "it was in no ring");
     let &(last, _) = away.iter().max_by_key(|(_, then)| *then).unwrap();
     number(&world.session, &world.rel, last);
     assert_eq!(world.bench.pool.stats().regret, after.regret + 1);

@@ -40,8 +40,8 @@ impl Region {
     }
 
     fn allow(&self, flags: MprotectFlags) {
-        // SAFETY: these are whole pages of memory of the pool under test. Nobody writes them while
-        // they are read-only, or the test crashes, as it should.
+        // SAFETY: these are whole pages of memory of the pool under test. No thread writes them
+        // while they are read-only, or the test crashes, as it should.
         unsafe { mprotect(self.start as *mut _, self.len, flags).unwrap() };
     }
 }

@@ -207,7 +207,7 @@ fn the_memory_of_an_abandoned_read_outlives_the_pool() {
     drop((stream, session, rel));
     while bench.store.finish_begun() > 0 {}
     drop(bench);
-    assert!(pool.upgrade().is_none(), "somebody has the pool");
+    assert!(pool.upgrade().is_none(), "something still holds the pool");
     // Memory that is not mapped can't be read.
     let (memory, mut found) = (std::fs::File::open("/proc/self/mem").unwrap(), [0; 8]);
     memory.read_exact_at(&mut found, address).unwrap();

@@ -73,9 +73,9 @@ impl LockManager {
             let holders: Vec<_> = holders.filter(|&s| !waits(s)).map(process).collect();
             (holders, Vec::from_iter(entry.queue().map(|waiter| process(waiter.session))))
         };
-        let who = if holders.len() == 1 { "Process" } else { "Processes" };
+        let processes = if holders.len() == 1 { "Process" } else { "Processes" };
         let (holders, queue) = (holders.join(", "), queue.join(", "));
-        format!("{who} holding the lock: {holders}. Wait queue: {queue}.")
+        format!("{processes} holding the lock: {holders}. Wait queue: {queue}.")
     }
 
     /// Cancels a background vacuum that holds what the session waits for. It loses only time.

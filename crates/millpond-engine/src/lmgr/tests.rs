@@ -219,7 +219,7 @@ fn waiter_for_a_transaction_wakes_at_its_end() {
     let is_running = || running.load(Ordering::SeqCst);
     let wait = |proc, how| manager.wait_for_transaction(proc, xid, how, is_running);
     assert!(matches!(wait(&procs[1], LockWait::Never), Err(LockError::WouldBlock { .. })));
-    assert!(manager.list().is_empty(), "nothing is materialised for who doesn't wait");
+    assert!(manager.list().is_empty(), "nothing is materialised for a session that doesn't wait");
     let soon = LockWait::Until(Instant::now() + Duration::from_millis(5));
     assert_eq!(wait(&procs[1], soon), Err(LockError::Timeout));
     let mut procs = procs.into_iter();

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum LockMode {
     /// SELECT.
     AccessShare = 1,
-    /// SELECT FOR UPDATE and its kin.
+    /// SELECT FOR UPDATE and the like.
     RowShare = 2,
     /// INSERT, UPDATE, DELETE, COPY FROM.
     RowExclusive = 3,

@@ -21,7 +21,7 @@ impl CurrentVacuum {
     }
 
     /// Interrupts the vacuum of this table, if one is running.
-    pub(crate) fn give_way(&self, table: Oid) {
+    pub(crate) fn cancel(&self, table: Oid) {
         if let Some((current, interrupts)) = &*self.0.lock()
             && *current == table
         {

@@ -5,9 +5,9 @@
 //! leader waits until the session that has just been answered commits again, one sync is for both.
 //!
 //! The leader expects as many as the group before had: those that it synced for, and those that
-//! were waiting by then. It waits no longer than a sync takes. A wait in which nobody comes is lost
-//! time, so the next ones are left out: one, then two, four, and so on. A wait that something else
-//! cuts short counts only if somebody has come.
+//! were waiting by then. It waits no longer than a sync takes. A wait in which no commit comes is
+//! lost time, so the next ones are left out: one, then two, four, and so on. A wait that something
+//! else cuts short counts only if a commit has come.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) struct Companions {
     sync: Duration,
     /// How many waits are still left out.
     left_out: u32,
-    /// How many are after the next wait in which nobody comes.
+    /// How many are after the next wait in which no commit comes.
     penalty: u32,
 }
 
@@ -54,7 +54,7 @@ impl Companions {
         Some(self.sync.min(LONGEST))
     }
 
-    /// Notes whether somebody has come during a wait.
+    /// Notes whether a commit has come during a wait.
     pub(super) fn waited(&mut self, has_come: bool) {
         if has_come {
             self.penalty /= 2;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_nobody_get_rare() {
+    fn waits_without_a_commit_get_rare() {
         let mut companions = after_syncs(SYNC);
         let mut waits = 0;
         for _ in 0..10_000 {
@@ -107,7 +107,7 @@ mod tests {
             }
         }
         assert!((100..=10_000 / MOST_LEFT_OUT + 10).contains(&waits), "{waits}");
-        // Once somebody comes they soon get frequent again.
+        // Once a commit comes they soon get frequent again.
         let rounds = (0..10_000).filter(|_| {
             let waits = companions.wait(2, 1).is_some();
             if waits {

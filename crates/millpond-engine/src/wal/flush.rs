@@ -40,9 +40,9 @@ impl Log {
         parking::unpark_all(self.flushing.pause_key());
     }
 
-    /// [`Log::flush`] for a commit. If the caller becomes the leader, it lets others join for
-    /// `pause()` first (`commit_delay`, if at least `commit_siblings` other transactions are
-    /// active), or else for as long as companions.rs has it.
+    /// [`Log::flush`] for a commit. If the caller becomes the leader, it lets others join first.
+    /// It waits for `pause()`: `commit_delay` if at least `commit_siblings` other transactions are
+    /// active, and zero otherwise. If that is zero, `Companions` decides how long it waits.
     pub fn flush_commit(&self, upto: Lsn, pause: impl Fn() -> Duration) -> Result<(), WalError> {
         let join = |synced: &mut Synced| match pause() {
             Duration::ZERO => self.wait_for_companions(&mut synced.companions),
@@ -140,7 +140,7 @@ impl Log {
         let has_tasks = || group.has_tasks() && !mutant!("wal-pause-beside-tasks");
         let is_over = self.pause(wait, || has_tasks() || 1 + group.waiting() >= expected);
         group.set_pausing(false);
-        // A wait that was cut short does not tell whether somebody would have come.
+        // A wait that was cut short does not tell whether a commit would have come.
         let has_come = group.waiting() > others;
         if has_come || is_over || mutant!("wal-cut-short-wait-counts") {
             companions.waited(has_come);

@@ -110,7 +110,7 @@ impl<L> Group<L> {
         }
     }
 
-    /// Whether the leader wants to be woken when somebody joins. (SeqCst: either the leader sees
+    /// Whether the leader wants to be woken when a commit joins. (SeqCst: either the leader sees
     /// the one that joins in [`Group::waiting`] and [`Group::has_tasks`], or that one sees this.)
     pub fn set_pausing(&self, is_pausing: bool) {
         self.pausing.store(is_pausing, Ordering::SeqCst);

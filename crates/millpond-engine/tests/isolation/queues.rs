@@ -13,7 +13,7 @@ use super::common::*;
 use super::{Bank, start};
 
 impl Bank {
-    fn until_so_many_wait(&self, count: usize) {
+    fn until_waiting(&self, count: usize) {
         while self.waiting().len() != count {
             std::thread::yield_now();
         }
@@ -58,7 +58,7 @@ fn every_path_to_a_row_uses_one_wait_queue() {
             assert!(matches!(outcome, RowOutcome::Done(_)));
             session.commit().unwrap();
         });
-        bank.until_so_many_wait(count);
+        bank.until_waiting(count);
         thread
     });
     let queue = bank.queue();
@@ -93,16 +93,16 @@ fn a_row_whose_root_has_changed_has_one_queue() {
         (go_on, thread)
     };
     let early = spawn(10);
-    bank.until_so_many_wait(1);
+    bank.until_waiting(1);
     let second = spawn(100);
-    bank.until_so_many_wait(2);
+    bank.until_waiting(2);
     first.commit().unwrap();
     changes.recv().unwrap();
     // The second has found another version. The early session has replaced it, and has not
     // committed.
-    bank.until_so_many_wait(1);
+    bank.until_waiting(1);
     let newcomer = spawn(1000);
-    bank.until_so_many_wait(2);
+    bank.until_waiting(2);
     assert_eq!(bank.queue().len(), 1, "{:?}", bank.waiting());
     for (go_on, thread) in [early, second, newcomer] {
         go_on.send(()).unwrap();
@@ -137,14 +137,14 @@ fn a_holder_that_wants_a_stronger_lock_does_not_queue() {
         lock(session, accounts, LockStrength::Update);
         session.commit().unwrap();
     });
-    bank.until_so_many_wait(1);
+    bank.until_waiting(1);
     let (accounts, (done, is_done)) = (bank.accounts.clone(), mpsc::channel());
     let holder = std::thread::spawn(move || {
         lock(&first, &accounts, LockStrength::Update);
         done.send(()).unwrap();
         first.commit().unwrap();
     });
-    bank.until_so_many_wait(2);
+    bank.until_waiting(2);
     assert_eq!(bank.queue(), [], "both wait for transactions");
     second.commit().unwrap();
     is_done.recv().unwrap();

@@ -16,7 +16,7 @@ impl Bank {
         self.engine.locks().list().into_iter().filter(|lock| !lock.granted).collect()
     }
 
-    fn until_somebody_waits(&self) {
+    fn until_a_session_waits(&self) {
         while self.waiting().is_empty() {
             std::thread::yield_now();
         }
@@ -101,7 +101,7 @@ fn statement_that_skips_a_row_gives_up_its_turn() {
         session.commit().unwrap();
     });
     // The second has the turn and waits for the transaction, the third for the turn.
-    bank.until_somebody_waits();
+    bank.until_a_session_waits();
     let (changed, has_changed) = mpsc::channel::<()>();
     let third = bank.in_thread(RC, move |session, accounts| {
         assert!(add(session, accounts, 1, 1).unwrap());

@@ -1,4 +1,4 @@
-//! `FOR UPDATE` and its kin: which rows a query locks.
+//! `FOR UPDATE` and the like: which rows a query locks.
 
 use millpond_engine::table::LockStrength;
 use millpond_syntax::tree::{self, LockWaitPolicy, LockingClause, RangeVar};

@@ -260,7 +260,7 @@ pub(super) fn target_location(query: &SelectStmt, at: usize) -> Option<u32> {
 }
 
 fn target_of(select: &SimpleSelect, at: usize) -> Option<&tree::Expr> {
-    // Behind a star nobody has counted.
+    // The columns behind a star are not counted yet.
     let is_star = |e: &tree::Expr| match &e.node {
         Node::ColumnRef(fields) => fields.contains(&tree::Field::Star),
         _ => false,

@@ -104,7 +104,7 @@ pub struct Query {
     pub(crate) offset: Option<Expr>,
     /// `FETCH FIRST ... WITH TIES`
     pub(crate) with_ties: bool,
-    /// FOR UPDATE and its kin, with the slots that they lock.
+    /// FOR UPDATE and the like, with the slots that they lock.
     pub(crate) locks: Vec<(Slot, RowLock)>,
     /// What the query returns.
     pub(crate) columns: Vec<ColumnDesc>,

@@ -317,7 +317,8 @@ fn row_count(e: &tree::Expr, what: &str, binder: &mut Binder<'_>) -> Result<Expr
         .map_err(|error| binder.place_literal(error, &[e]))
 }
 
-/// `FOR UPDATE` and its kin. Of several clauses the strongest counts, and the one that waits least.
+/// `FOR UPDATE` and the like. Of several clauses the strongest counts, and the one that waits
+/// least.
 fn lock_of(
     locks: &[LockingClause],
     alias: &str,

@@ -153,7 +153,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A name that nobody knows may be a mistyped one, and what it stands for is anybody's guess.
+/// A name that no setting has may be a mistyped one; what it stands for is unknown.
 fn checked_names(entries: Vec<Entry>) -> Result<Vec<Entry>> {
     for entry in &entries {
         SettingId::named(&entry.name).map_err(|error| entry.at(error))?;

@@ -63,7 +63,7 @@ pub struct Definition {
     pub context: Context,
     /// Whether clients are told about changes (`ParameterStatus`).
     pub report: bool,
-    /// Its value unless somebody sets it, in the setting's own syntax.
+    /// Its value unless it is set, in the setting's own syntax.
     pub default: &'static str,
     /// One line about it.
     pub about: &'static str,

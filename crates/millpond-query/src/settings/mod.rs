@@ -107,7 +107,7 @@ pub struct Settings {
 /// Where a setting's value comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody has set it.
+    /// It was not set.
     #[default]
     Default,
     /// A configuration file.

@@ -234,7 +234,7 @@ impl SessionSettings {
         self.hot.default_read_only
     }
 
-    /// Whether `default_transaction_isolation` is what it is without anybody's doing.
+    /// Whether `default_transaction_isolation` has the value that it has if nothing sets it.
     pub fn default_isolation_is_plain(&self) -> bool {
         self.hot.default_isolation_is_plain
     }

@@ -85,7 +85,7 @@ const PG_BUFFERCACHE_USAGE_COUNTS: Columns =
     &[("usage_count", Int4), ("buffers", Int4), ("dirty", Int4), ("pinned", Int4)];
 
 fn pg_buffercache_usage_counts(source: &Source<'_>) -> Vec<Vec<Cell>> {
-    // As in PostgreSQL, a buffer that holds nothing counts with those that nobody uses.
+    // As in PostgreSQL, a buffer that holds nothing counts with those that no session uses.
     let mut counts = [[0u32; 3]; USAGES];
     for frame in frames(source) {
         let usage = if frame.page.is_some() { usize::from(frame.usage) } else { 0 };

@@ -133,7 +133,7 @@ fn io_row(
         cell(reads, |io| io.extend_bytes),
         time(reads, |io| io.extend_us),
         cell(reads, |io| io.hits),
-        // Unlike PostgreSQL's, the background writer makes pages leave, ahead of demand.
+        // Unlike PostgreSQL's, the background writer also evicts pages.
         cell(kind != BackendKind::Checkpointer, |io| io.evictions),
         cell(in_ring, |io| io.reuses),
         cell(!in_ring, |io| io.fsyncs),
@@ -202,7 +202,7 @@ fn pg_stat_checkpointer(source: &Source<'_>) -> Vec<Vec<Cell>> {
 /// | histogram | counts | by |
 /// |---|---|---|
 /// | `examined` | frames that sessions took for pages | frames examined |
-/// | `examined_ahead` | sweeps ahead of demand | frames examined |
+/// | `examined_ahead` | sweeps of the reclaimer | frames examined |
 /// | `victim_usage` | pages that left | usage count at the hand's first visit after the last use |
 /// | `victim_age` | pages that left | frames taken from pages while they were there |
 /// | `absence` | pages that came back | frames taken from pages while they were away |

@@ -307,7 +307,7 @@ pub(super) fn registers(
                         found.push(Anomaly {
                             kind: Kind::DirtyWrite,
                             what: format!(
-                                "register {key}: version {version} follows {before}, which nobody committed"
+                                "register {key}: version {version} follows {before}, which no transaction committed"
                             ),
                             txns: vec![number],
                         });

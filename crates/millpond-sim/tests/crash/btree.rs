@@ -192,7 +192,7 @@ fn check(tree: &Tree, ledger: &mut Ledger, end: Lsn) {
         assert!(there || !must, "entry {n} is lost");
         assert!(!there || *may, "entry {n} has come back");
     }
-    assert!(found.keys().all(|key| expected.contains_key(key)), "an entry that nobody inserted");
+    assert!(found.keys().all(|key| expected.contains_key(key)), "an entry that was never inserted");
     ledger.base = found;
     ledger.acknowledged = Lsn::ZERO;
 }

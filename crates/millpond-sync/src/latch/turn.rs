@@ -46,7 +46,7 @@ impl Turn {
     /// latch: the set wins. `stay` readers are added for the releaser. `more`: threads remain.
     pub(super) fn released(self, state: u32, stay: u32, more: bool) -> u32 {
         debug_assert!(state & WRITER != 0, "not held or claimed exclusively");
-        debug_assert!(state & WOKEN == 0, "somebody has been woken already");
+        debug_assert!(state & WOKEN == 0, "a waiter has been woken already");
         debug_assert!(self.writer || !more, "left behind");
         let mut new = (state & READERS) + stay;
         if more {

@@ -157,7 +157,7 @@ fn digits(always: usize, extra: i8) -> Option<usize> {
 }
 
 /// Lays out digits as PostgreSQL does. An exponent is left out if it is at least -4 and below
-/// `fixed_below`, which is the number of digits that the type always holds or that are wanted.
+/// `fixed_below`. That is the number of digits that the type always holds, or that are wanted.
 fn write(
     nan: bool,
     infinite: bool,

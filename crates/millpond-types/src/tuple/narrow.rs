@@ -1,4 +1,4 @@
-//! Stored rows without the columns that nobody needs.
+//! Stored rows without the columns that are not needed.
 //!
 //! What keeps many rows, as a hash join does, keeps fewer bytes this way. The columns that are left
 //! out read as NULL.

@@ -53,7 +53,7 @@ impl RowSink for Forget {
     fn discard(&mut self) {}
 }
 
-/// A COMMIT that has rolled back is an error where nobody sees its tag.
+/// A COMMIT that has rolled back is an error where the caller does not see its tag.
 fn check_commit(tag: CommandTag) -> Result<()> {
     if !tag.is_failed_commit() {
         return Ok(());
@@ -91,7 +91,7 @@ impl Connection {
                 Executed::Complete | Executed::Suspended => return Ok(()),
                 Executed::CommitPending(_) => self.finish_commit(&mut Forget)?,
                 Executed::WouldBlock => self.resume(&mut Forget)?,
-                Executed::CopyIn(_) => return Err(self.copy_fail("there is nobody to send rows")),
+                Executed::CopyIn(_) => return Err(self.copy_fail("no client sends rows")),
             };
         }
     }
@@ -132,7 +132,7 @@ impl Connection {
                 Executed::Complete | Executed::Suspended => break,
                 Executed::CommitPending(_) => self.finish_commit(sink)?,
                 Executed::WouldBlock => self.execute_portal(&mut portal, 0, sink)?,
-                Executed::CopyIn(_) => return Err(self.copy_fail("there is nobody to send rows")),
+                Executed::CopyIn(_) => return Err(self.copy_fail("no client sends rows")),
             };
         }
         let mut executed = self.sync(sink)?;

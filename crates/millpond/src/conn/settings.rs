@@ -52,7 +52,7 @@ impl SqlSession {
         Ok(())
     }
 
-    /// Changes the size of the buffer pool, at once and for everybody.
+    /// Changes the size of the buffer pool, at once and for all sessions.
     fn resize_buffers(&mut self, id: SettingId, value: Option<&str>, local: bool) -> Result<()> {
         if local {
             return Err(SqlError::unsupported("SET LOCAL shared_buffers"));

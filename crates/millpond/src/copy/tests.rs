@@ -114,8 +114,8 @@ proptest! {
         piece in 1usize..40,
     ) {
         let format = if csv { RowFormat::csv(names(3)) } else { RowFormat::text(names(3)) };
-        // A bare carriage return in the first line of a csv is taken for a line end by nobody,
-        // because it is quoted.
+        // A bare carriage return in the first line of a csv is a line end for neither side, because
+        // it is quoted.
         let mut writer = RowWriter::new(format.clone());
         let mut out = Vec::new();
         for row in &rows {

@@ -1,8 +1,7 @@
 //! The functions, operators and casts of `pg_proc`, `pg_operator` and `pg_cast`, as random calls.
 //!
-//! What is left out: functions that return sets, volatile ones, those whose result depends on the
-//! server, the session or the day (`is_left_out`), and a few that differ with a reason
-//! (`DIFFERENT`).
+//! Functions that return sets and volatile ones are left out. So are those whose result depends on
+//! the server, the session or the day (`is_left_out`). A few differ with a reason (`DIFFERENT`).
 
 use millpond_oracle::Answer;
 

@@ -92,7 +92,7 @@ fn deadlocks_are_found() {
 }
 
 #[test]
-fn who_waits_for_a_table_gets_it_as_it_is_then() {
+fn a_session_that_waited_for_a_table_sees_it_as_it_is_then() {
     let fresh = fresh();
     let mut first = fresh.database.connect().unwrap();
     first.batch("create table t (a int primary key); insert into t values (1)").unwrap();

@@ -82,7 +82,7 @@ fn strengths_exclude_each_other_as_in_postgresql() {
 }
 
 #[test]
-fn a_shared_row_waits_for_all_who_share_it() {
+fn an_update_waits_for_all_shared_locks_of_a_row() {
     let fresh = fresh();
     let mut a = table(&fresh);
     let mut b = fresh.database.connect().unwrap();
@@ -102,7 +102,7 @@ fn a_shared_row_waits_for_all_who_share_it() {
 }
 
 #[test]
-fn who_reads_a_key_goes_with_changes_that_leave_it_alone() {
+fn key_share_goes_with_updates_of_other_columns() {
     let fresh = fresh();
     let mut a = table(&fresh);
     let mut b = fresh.database.connect().unwrap();

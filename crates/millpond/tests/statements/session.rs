@@ -4,7 +4,7 @@ use millpond::Value;
 
 use crate::common::{fresh, fresh_with, run, script};
 
-/// The buffer pool is resized while it is in use, for everybody, up to its maximum.
+/// The buffer pool is resized while it is in use, for all sessions, up to its maximum.
 #[test]
 fn the_buffer_pool_is_resized() {
     let settings = millpond::Settings::default().with("shared_buffers", "8MB").unwrap();

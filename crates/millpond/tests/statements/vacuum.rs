@@ -30,7 +30,7 @@ fn a_table_that_is_gone_when_its_turn_comes_is_skipped() {
 }
 
 #[test]
-fn whoever_named_a_table_that_is_gone_is_warned() {
+fn vacuum_and_analyze_warn_of_dropped_tables() {
     let skipped =
         |work| format!("WARNING: skipping {work} of \"gone\" --- relation no longer exists\n");
     assert_eq!(beside_a_drop("vacuum kept, gone"), skipped("vacuum") + "VACUUM\n");

@@ -245,7 +245,7 @@ fn whatever_changes_is_synced() {
         assert_eq!(is_left(), (false, 0));
         left
     };
-    assert_eq!(after(&|| Ok(())), (true, 0), "who knows what was before");
+    assert_eq!(after(&|| Ok(())), (true, 0), "what was before is unknown");
     assert_eq!(after(&|| store.create(REL)), (true, 0));
     assert_eq!(after(&|| store.extend(REL, BlockNumber(0), 2)), (false, 1));
     assert_eq!(after(&|| store.extend(REL, BlockNumber(2), 2)), (true, 2), "another file");

@@ -1,9 +1,9 @@
 //! Reads the rows of several index entries that lead to one page, with one optimistic read.
 //!
 //! A scan of an index in the table's order comes to each page as often as the page has rows. Looked
-//! up one by one, each row costs the way to the page (entry, version, tag) and the fate of its
-//! maker. Here the page is read once: as a whole if most of it may be wanted, else only the columns
-//! of the visible rows.
+//! up one by one, each row costs a lookup of the page in the pool, and of the fate of the
+//! transaction that made it. Here the page is read once: as a whole if many rows are wanted, else
+//! only the columns of the visible rows.
 //!
 //! As in [`super::fetch()`], results made of torn bytes are discarded. The rows count only once the
 //! pool has confirmed that the page did not change meanwhile. If the pool gives any other answer

@@ -159,7 +159,7 @@ impl Ddl<'_> {
         match self.session.ctx.lock_nowait(tag, mode) {
             Ok(_) => {}
             Err(EngineError::LockNotAvailable { .. }) => {
-                self.session.engine.autovacuum().give_way(oid);
+                self.session.engine.autovacuum().cancel(oid);
                 self.session.ctx.lock(tag, mode)?;
             }
             Err(error) => return Err(error),

@@ -46,7 +46,7 @@ fn commit_delay_applies_with_enough_active_siblings() {
         ctxs[0].commit_pause() == delay
     };
     ctxs[0].assign_xid().unwrap();
-    assert!(pause(0) && !pause(1), "one's own transaction does not count");
+    assert!(pause(0) && !pause(1), "the session's own transaction does not count");
     ctxs[1].assign_xid().unwrap();
     ctxs[2].txns().snapshot(&ctxs[2]);
     assert!(pause(1) && !pause(2), "nor does one that only reads");

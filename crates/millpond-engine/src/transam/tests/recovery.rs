@@ -25,7 +25,7 @@ fn restart(fixture: &Fixture, from: Lsn) -> (crate::ctx::Shared, Vec<RelationId>
 }
 
 #[test]
-fn recovery_knows_who_committed() {
+fn recovery_knows_which_transactions_committed() {
     let fixture = Fixture::with(8, 64, 1);
     let file = RelationId::constant(20_000);
     let (mut committed, mut lost) = (Vec::new(), Vec::new());

@@ -51,7 +51,7 @@ fn rows_are_changed_in_the_order_of_arrival() {
     assert!(writer.locks().list().is_empty());
     assert!(
         writer.wait_for_row(16384, tid, LockStrength::Update, xid).is_ok(),
-        "nobody is in the way"
+        "no transaction is in the way"
     );
 }
 

@@ -310,7 +310,7 @@ fn gathering(sessions: u16, each: usize) {
         thread::yield_now();
         log.insert_position().get() - log.flushed().get() < AFTER
     };
-    assert!((0..10_000).any(is_synced), "nobody has told the log's thread");
+    assert!((0..10_000).any(is_synced), "the log's thread was not told");
     end_writer(&log, &disk, writer);
 }
 

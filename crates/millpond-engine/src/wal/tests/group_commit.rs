@@ -36,7 +36,7 @@ impl Gated {
         self.changed.notify_all();
     }
 
-    fn wait_until_somebody_waits(&self) {
+    fn wait_until_a_committer_waits(&self) {
         let mut gate = self.gate.lock();
         while gate.waiting == 0 {
             self.changed.wait(&mut gate);
@@ -108,7 +108,7 @@ fn commits_during_a_sync_share_the_next_sync() {
     let commit = &commit;
     std::thread::scope(|scope| {
         scope.spawn(move || commit(0));
-        gated.wait_until_somebody_waits();
+        gated.wait_until_a_committer_waits();
         for session in 1..8 {
             scope.spawn(move || commit(session));
         }
@@ -143,7 +143,7 @@ fn next_leader_writes_during_the_sync() {
     let commit = &commit;
     std::thread::scope(|scope| {
         scope.spawn(move || commit(0));
-        gated.wait_until_somebody_waits();
+        gated.wait_until_a_committer_waits();
         scope.spawn(move || commit(1));
         while log.stats().by_backends.writes < 2 {
             std::thread::yield_now();
@@ -173,7 +173,7 @@ fn tasks_during_a_sync_share_the_next_sync() {
         log.on_commit_flushed(end, pause, Waker::from(Arc::clone(&count)));
     };
     commit(Duration::ZERO);
-    gated.wait_until_somebody_waits();
+    gated.wait_until_a_committer_waits();
     (0..7).for_each(|_| commit(Duration::ZERO));
     gated.open();
     while count.0.load(Ordering::SeqCst) < 8 {
@@ -185,7 +185,7 @@ fn tasks_during_a_sync_share_the_next_sync() {
     // One task of a group wants others to join: the log's thread pauses once for the whole group.
     gated.close();
     commit(Duration::ZERO);
-    gated.wait_until_somebody_waits();
+    gated.wait_until_a_committer_waits();
     commit(Duration::ZERO);
     commit(Duration::from_micros(1));
     commit(Duration::from_micros(1));

@@ -1,4 +1,5 @@
-//! ARC: two LRU lists, of pages seen once and of pages seen again. The misses adapt their shares.
+//! ARC: two LRU lists, of pages seen once and of pages seen again. Misses of pages that have left
+//! one of the lists lately make that list larger.
 //!
 //! N. Megiddo and D. Modha, ARC: A Self-Tuning, Low Overhead Replacement Cache, FAST 2003, figure
 //! 4. The cases have the numbers of that figure.

@@ -51,7 +51,7 @@ pub enum AggregateFunction {
     PercentileCont,
     PercentileDisc,
     Mode,
-    /// `rank` and its kin, of a row that `args` have: where it would be among the sorted rows.
+    /// `rank` and the like, of a row that `args` have: where it would be among the sorted rows.
     Hypothetical(Hypothetical),
 }
 

@@ -1,4 +1,4 @@
-//! SQL's functions without parentheses: CURRENT_DATE and its kin.
+//! SQL's functions without parentheses: CURRENT_DATE and the like.
 
 use millpond_syntax::tree::SqlValueFunctionOp;
 

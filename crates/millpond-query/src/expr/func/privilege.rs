@@ -1,5 +1,5 @@
 //! What roles may do with objects. There is one role, a superuser: it may do everything with what
-//! exists. Everyone else has what PostgreSQL grants to `PUBLIC` by default.
+//! exists. Other roles have what PostgreSQL grants to `PUBLIC` by default.
 
 use super::Body;
 use super::catalog::{BOOL, INT2, NAME, OID, Proc, TEXT, proc};
@@ -194,7 +194,7 @@ impl Relation {
         Ok(Relation { oid, exists })
     }
 
-    /// Whether everyone may read it.
+    /// Whether all roles may read it.
     fn is_public(&self) -> bool {
         system::view_of(self.oid).is_some_and(|view| !SECRET.contains(&view.name))
     }

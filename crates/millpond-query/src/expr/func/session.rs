@@ -1,4 +1,4 @@
-//! What a session knows: who, where, when, and its locks.
+//! What a session knows: its user, its addresses, the time, and its locks.
 
 use millpond_types::current_timestamp;
 

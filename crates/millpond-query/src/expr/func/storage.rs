@@ -1,4 +1,4 @@
-//! What relations take on disk: `pg_relation_size` and its kin.
+//! What relations take on disk: `pg_relation_size` and the like.
 
 use millpond_engine::session::Session;
 

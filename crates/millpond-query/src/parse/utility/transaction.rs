@@ -1,4 +1,4 @@
-//! BEGIN, COMMIT, ROLLBACK and their kin.
+//! BEGIN, COMMIT, ROLLBACK and the like.
 
 use millpond_syntax::tree::{DefArg, DefElem, TransactionStmt, TransactionStmtKind};
 

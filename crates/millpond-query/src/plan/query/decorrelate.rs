@@ -239,7 +239,7 @@ impl Joins<'_> {
             keys.push(key.clone());
             outer.push(other.clone());
         }
-        // Other arguments might fail for rows of keys that nobody asks for.
+        // Other arguments might fail for rows of keys that the query does not ask for.
         let is_safe = |call: &AggregateCall| {
             call.args.iter().all(|arg| matches!(arg, Expr::Column(_) | Expr::Const(_)))
                 && call.order_by.is_empty()

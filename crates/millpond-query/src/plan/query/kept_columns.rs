@@ -1,8 +1,8 @@
 //! Which columns of tables a plan needs where it keeps rows.
 //!
-//! A hash join, a sort or an aggregate in a file keeps rows of tables as they are stored, but only
-//! the columns that some expression of the plan uses. What a scan's own condition uses does not
-//! count: it has been evaluated by then.
+//! A hash join, a sort or an aggregate in a file keeps rows of tables as they are stored. It keeps
+//! only the columns that some expression of the plan uses. Columns that only the scan's own
+//! condition uses do not count, because the scan has evaluated it by then.
 
 use std::collections::BTreeSet;
 

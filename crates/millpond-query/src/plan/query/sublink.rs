@@ -111,7 +111,7 @@ impl Planning<'_> {
     }
 
     /// Turns semi-joins into inner joins with what they look for. It does so where that finds the
-    /// rows of a table by key that would else be read through.
+    /// rows of a table by key that would otherwise be read through.
     pub(super) fn drive_by_sublinks(&mut self, problem: &mut Problem<'_>) -> Result<()> {
         let mut at = 0;
         while at < problem.dependents.len() {

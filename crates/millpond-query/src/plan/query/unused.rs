@@ -9,8 +9,8 @@ use crate::analyze::tree::{Slot, column, slot_of};
 use crate::expr::Expr;
 
 impl Planning<'_> {
-    /// Makes NULL of what subqueries compute for nobody. Expressions still have their queries. What
-    /// has another value each time is computed nevertheless.
+    /// Makes NULL of what subqueries compute and no expression uses. Expressions still have their
+    /// queries. What has another value each time is computed nevertheless.
     pub(super) fn drop_unused(&self, root: &mut Node, output: &[Expr], ctes: &mut [CtePlan]) {
         if ctes.is_empty() && !may_drop(root) {
             return;

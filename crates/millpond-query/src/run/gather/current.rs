@@ -29,7 +29,7 @@ impl<'r> Current<'r> {
         condition.map_or(Ok(true), |condition| condition.holds(&self.env()))
     }
 
-    /// An error if nobody wants the rows any more.
+    /// An error if the session wants no more rows.
     pub(super) fn check(&self) -> Result<()> {
         if self.exchange.is_stopped() {
             return Err(stopped());

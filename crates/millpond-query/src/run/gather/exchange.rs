@@ -6,8 +6,9 @@
 //! no answer.
 //!
 //! **Bounds.** Chunks are claimed at most [`Exchange::window`] ahead of the front. A thread with a
-//! full piece waits while all pieces together take more than [`Exchange::bound`] bytes, unless its
-//! chunk is the front one and has no piece. So the front chunk always goes on, and then the others.
+//! full piece waits while all pieces together take more than [`Exchange::bound`] bytes. It does not
+//! wait if its chunk is the front one and has no piece. So the front chunk always goes on, and then
+//! the others.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -75,7 +76,7 @@ pub(super) struct Exchange {
     room: Condvar,
     /// The session waits for pieces.
     ready: Condvar,
-    /// Nobody wants more rows.
+    /// The session wants no more rows.
     stop: AtomicBool,
     chunks: u32,
     window: u32,
@@ -310,5 +311,5 @@ impl Queue {
 /// What ends a thread's work when no rows are wanted. The session never sees it.
 #[cold]
 pub(super) fn stopped() -> SqlError {
-    SqlError::new(SqlState::QUERY_CANCELED, "nobody waits for these rows any more")
+    SqlError::new(SqlState::QUERY_CANCELED, "the session wants no more rows")
 }

@@ -61,7 +61,7 @@ const LEAST_CHUNKS: u32 = 64;
 /// How many chunks of each thread may be done or under way.
 const CHUNKS_A_THREAD: usize = 4;
 
-/// How many threads besides the session scan a table, as PostgreSQL decides it: one more for each
+/// How many threads scan a table beside the session, as PostgreSQL decides it: one more for each
 /// time that the table is three times as large as `min_parallel_table_scan_size`.
 pub fn planned_workers(
     session: &Session,
@@ -82,7 +82,7 @@ pub fn planned_workers(
     Ok(workers.min(usize::try_from(most).unwrap_or(0)))
 }
 
-/// How many threads besides the session would run a fragment that ends with a node.
+/// How many threads would run a fragment beside the session that ends with a node.
 pub(super) fn workers_for(node: &Node, work: &Work<'_>) -> Result<usize> {
     match driving_scan(node) {
         Some(scan) => workers_of(scan, work),

@@ -1,9 +1,9 @@
 //! What the threads of a fragment do with each row of the table: its filter, and what the nodes
 //! above the scan do, up to the rows that the session gets.
 //!
-//! A thread has no session. So a program has a copy of the expressions, with constants computed,
-//! and the hash tables of joins as they are when all inner rows are in them. Indexes are read under
-//! the snapshot of the session's statement.
+//! A thread has no session. So a program has a copy of the expressions, with constants computed.
+//! It has the hash tables of joins once all inner rows are in them. Indexes are read under the
+//! snapshot of the session's statement.
 
 use std::sync::Arc;
 

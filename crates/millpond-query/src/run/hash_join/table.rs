@@ -47,8 +47,9 @@ pub(in crate::run) struct JoinTable {
     buckets: Vec<Bucket>,
     /// The hash of all keys so far, if it is the same.
     only_hash: Option<u32>,
-    /// A bit for each record, by its number: it has a match. Empty if nobody asks. Threads set
-    /// bits, and the session reads them when the threads have ended. So they order nothing.
+    /// A bit for each record, by its number: it has a match. Empty if the join does not need it.
+    /// Threads set bits, and the session reads them when the threads have ended. So they order
+    /// nothing.
     matches: Vec<AtomicU64>,
     hasher: RandomState,
 }

@@ -13,7 +13,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(16, I32 / 2, Pages),
         Database,
         "16384",
-        "The size of the buffer pool: SET changes it at once, for everybody, up to max_shared_buffers.",
+        "The size of the buffer pool: SET changes it at once, for all sessions, up to max_shared_buffers.",
     ),
     def(
         "max_shared_buffers",

@@ -82,7 +82,7 @@ pub(super) const SETTINGS: &[Definition] = &[
         Int(0, 100_000, No),
         User,
         "0",
-        "Microseconds that who leads a group of commits waits for others to join.",
+        "Microseconds that the leader of a group of commits waits for others to join.",
     ),
     def(
         "commit_siblings",

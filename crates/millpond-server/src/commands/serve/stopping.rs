@@ -62,6 +62,6 @@ fn leave_after(limit: Duration, database: &Arc<Database>, signals: &Signals) {
         leave(0);
     };
     if let Err(error) = thread::Builder::new().name("shutdown".to_owned()).spawn(wait) {
-        tracing::warn!(%error, "nobody will see to it that the shutdown ends in time");
+        tracing::warn!(%error, "nothing bounds the time of the shutdown");
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn lock_named(
         session.engine.set_wait(session.wait);
         match locked {
             Ok(()) => return Ok(table),
-            // While it waited, the definition changed. Now nobody changes it any more.
+            // While it waited, the definition changed. Now no session can change it any more.
             Err(error) if session.plans_again(&error, &mut tries)? => {}
             Err(error) if nowait && is_would_block(&error) => {
                 return Err(SqlError::new(

@@ -2,7 +2,7 @@
 //!
 //! Each is a function that gets the session, in a file for each group. COPY, too, is here; its
 //! data comes through the connection. Those that change the connection itself are not: COMMIT,
-//! PREPARE, DISCARD and their kin (`statement`).
+//! PREPARE, DISCARD and the like (`statement`).
 
 pub(super) mod copy;
 mod definitions;

@@ -179,7 +179,7 @@ impl Uring {
         // to those pages, and `rest` says how many bytes are left of them after `done`. So `length`
         // bytes from there are inside. The memory is a buffer on the heap that the slot alone owns,
         // or frames that the slot has been lent. Such frames stay mapped as long as the slot has
-        // them, and until then other threads only look at them, as atomics. Nobody touches that
+        // them, and until then other threads only look at them, as atomics. No thread touches that
         // memory, nor the slot's vectors, until the slot is emptied or filled anew. This happens
         // when the kernel has completed the request. For requests that it has not completed,
         // `Uring::abandon` leaks memory, vectors and file. The file: the slot's job holds the

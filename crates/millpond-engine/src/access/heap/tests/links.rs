@@ -58,7 +58,7 @@ fn mark_of_a_rolled_back_update_that_a_sharer_keeps_is_no_damage() {
     assert_eq!(truncate_end(&changer, &world.heap).unwrap(), 1);
     assert_eq!(problems(&world, &changer), Vec::<String>::new(), "while the row is held");
     holder.finish(true);
-    assert_eq!(problems(&world, &changer), Vec::<String>::new(), "once nobody holds it");
+    assert_eq!(problems(&world, &changer), Vec::<String>::new(), "once no session holds it");
 }
 
 #[test]

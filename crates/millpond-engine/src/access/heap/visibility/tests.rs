@@ -191,7 +191,7 @@ fn every_combination_may_be_changed_as_the_latest_state_says() {
 }
 
 #[test]
-fn every_combination_is_dead_only_when_nobody_can_see_it() {
+fn every_combination_is_dead_only_when_no_snapshot_sees_it() {
     let horizon = Horizon { csn: SNAPSHOT.csn, oldest_running_xid: Xid(3) };
     for xmin in EVENTS {
         for xmax in all_xmax() {

@@ -76,7 +76,7 @@ fn checkpoint_ends_a_pause() {
     check_beside(false, |log| log.hurry(log.insert_position()));
 }
 
-/// The leader waits again the next time: it may be that somebody would have come.
+/// The leader waits again the next time: it may be that a commit would have come.
 #[test]
 fn pause_cut_short_does_not_count() {
     let model = || {
@@ -98,7 +98,7 @@ fn inserter_that_needs_room_ends_a_pause() {
         for _ in 0..3 {
             insert_large(log, 1).expect("an insertion");
         }
-        // The session may pause only now, and nobody needs room.
+        // The session may pause only now, and no inserter needs room.
         log.hurry(log.insert_position());
     });
 }
@@ -145,7 +145,7 @@ fn two_commits_have_one_sync() {
     shuttle::check_pct(pair, 1000, 4);
 }
 
-/// Sessions come and go. If nobody comes, the time of a sync ends the wait.
+/// Sessions come and go. If no commit comes, the time of a sync ends the wait.
 fn slow_syncs(each: usize, fails: usize) {
     let is_over = Arc::new(AtomicBool::new(false));
     let time = {
@@ -163,7 +163,7 @@ fn slow_syncs(each: usize, fails: usize) {
 }
 
 #[test]
-fn pauses_end_when_nobody_comes() {
+fn pauses_end_when_no_commit_comes() {
     shuttle::check_random(|| slow_syncs(3, NEVER), 1500);
     shuttle::check_pct(|| slow_syncs(3, NEVER), 500, 4);
 }

@@ -1,4 +1,4 @@
-//! `LIKE ANY (array)` and its kin: a text beside several patterns.
+//! `LIKE ANY (array)` and the like: a text beside several patterns.
 
 use super::is_match;
 use crate::error::{Result, SqlError};

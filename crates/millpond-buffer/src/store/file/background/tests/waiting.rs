@@ -39,7 +39,7 @@ fn waiting_thread_finishes_its_own_reads() {
         assert!(heard.take().into_iter().all(|(_, read)| read.is_ok()));
         // The reaper may come first now and then, but not always.
         let by_waiter = by_waiter.load(Ordering::Relaxed);
-        assert!(store.io_method() != IoMethod::IoUring || by_waiter > 0, "nobody tends");
+        assert!(store.io_method() != IoMethod::IoUring || by_waiter > 0, "no waiter took one");
     });
 }
 
@@ -59,7 +59,7 @@ fn computing_thread_does_not_block_waiting_threads() {
                 while !has_come.load(Ordering::Acquire) && Instant::now() < until {
                     std::hint::spin_loop();
                 }
-                assert!(has_come.load(Ordering::Acquire), "nobody else was given the page");
+                assert!(has_come.load(Ordering::Acquire), "no other session was given the page");
             });
             while !has_begun.load(Ordering::Acquire) {
                 std::thread::yield_now();
