@@ -255,6 +255,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "wal-wait-for-nobody-again",
         "ADR 28",
         PLAIN,
-        "wal::companions::tests::waits_for_nobody_get_rare",
+        "wal::companions::tests::waits_without_a_commit_get_rare",
     ),
 ];

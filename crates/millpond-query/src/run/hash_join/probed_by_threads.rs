@@ -19,7 +19,7 @@ pub(in crate::run) struct SharedTable {
 }
 
 impl HashJoinState {
-    /// How many threads besides the session run the join, if a fragment ends with it.
+    /// How many threads run the join beside the session, if a fragment ends with it.
     pub(super) fn workers(&self, join: &HashJoin, cx: &Context<'_>) -> Result<usize> {
         if !join.gathers {
             return Ok(0);
