@@ -36,7 +36,9 @@ fn faults(line: &str) -> Vec<String> {
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
         return wide.into_iter().chain(words.filter(is_person).map(fault)).collect();
     }
-    let name = text.split_once("fn ").map_or("", |(_, name)| name);
+    // Not in a string.
+    let name = text.split_once("fn ").filter(|(before, _)| !before.contains('"'));
+    let name = name.map_or("", |(_, name)| name);
     let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
     name.split('_').filter(|word| is_person(word) || *word == "who").map(fault).collect()
 }

@@ -81,7 +81,8 @@ fn shuttle_rows_come_in_order() {
     check(PLAIN);
     check(Case { bound: 1 << 20, ..PLAIN });
     check(Case { threads: 1, window: 1, ..PLAIN });
-    // A thread waits for room, because a later chunk has taken it, when its chunk becomes the front.
+    // A thread waits for room, because a later chunk has taken it, when its chunk becomes the
+    // front.
     check(Case { window: 3, ..PLAIN });
 }
 
