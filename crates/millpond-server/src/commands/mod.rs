@@ -9,7 +9,9 @@ pub use serve::serve;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// A progress bar on stderr; hidden if stderr is not a terminal.
 pub fn progress_bar(length: u64, what: &'static str, name: &str) -> ProgressBar {
@@ -28,7 +30,9 @@ pub fn progress_bar(length: u64, what: &'static str, name: &str) -> ProgressBar 
 
 /// Sends the log to stderr. `MILLPOND_LOG` is the filter; the default is `otherwise`.
 pub fn log_to_stderr(otherwise: &str) {
-    let filter =
-        EnvFilter::try_from_env("MILLPOND_LOG").unwrap_or_else(|_| EnvFilter::new(otherwise));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let wanted = std::env::var("MILLPOND_LOG").ok().filter(|text| !text.is_empty());
+    let wanted = wanted.and_then(|text| text.parse().ok());
+    let filter: Targets = wanted.or_else(|| otherwise.parse().ok()).unwrap_or_default();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines).with(filter).init();
 }
