@@ -122,4 +122,22 @@ pub trait Server: Debug + Send + Sync {
 
     /// What has been counted since the start or the last reset.
     fn statistics(&self) -> &Arc<Statistics>;
+
+    /// When it was started, in microseconds since 2000.
+    fn start_time(&self) -> i64;
+
+    /// Whether a session has this process id.
+    fn has_backend(&self, process_id: i32) -> bool;
+
+    /// Tells a session to stop; `false` if none has this process id.
+    fn signal(&self, process_id: i32, signal: Signal) -> bool;
+}
+
+/// What a session can be told by another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// To cancel its running statement, if any.
+    Cancel,
+    /// To end.
+    Terminate,
 }

@@ -82,10 +82,10 @@ pub trait Session: Send + Sized + 'static {
     fn sync(&mut self, sink: &mut dyn RowSink) -> Result<Executed>;
     /// [`Connection::fail`]
     fn fail(&mut self);
-    /// [`Connection::on_idle_timeout`]
-    fn on_idle_timeout(&self, _waker: Waker) {}
-    /// [`CancelHandle::idle_timeout`]
-    fn idle_timeout(&self) -> Option<SqlError> {
+    /// [`Connection::on_end`]
+    fn on_end(&self, _waker: Waker) {}
+    /// [`CancelHandle::ended`]
+    fn ended(&self) -> Option<SqlError> {
         None
     }
     /// [`Connection::copy_data`]
@@ -219,12 +219,12 @@ impl Session for Connection {
         Connection::fail(self);
     }
 
-    fn on_idle_timeout(&self, waker: Waker) {
-        Connection::on_idle_timeout(self, waker);
+    fn on_end(&self, waker: Waker) {
+        Connection::on_end(self, waker);
     }
 
-    fn idle_timeout(&self) -> Option<SqlError> {
-        Connection::cancel_handle(self).idle_timeout()
+    fn ended(&self) -> Option<SqlError> {
+        Connection::cancel_handle(self).ended()
     }
 
     fn copy_data(&mut self, data: &[u8]) -> Result<()> {

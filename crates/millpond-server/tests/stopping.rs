@@ -230,3 +230,56 @@ fn long_queries_do_not_starve_other_sessions() {
     }
     assert!(server.stop().success());
 }
+
+fn pid(client: &mut Raw) -> String {
+    run(client, "select pg_backend_pid()").remove(0)
+}
+
+#[test]
+fn a_session_cancels_and_ends_others() {
+    let server = ServerProcess::start();
+    let mut admin = server.client();
+    run(&mut admin, "create table held (a int)");
+
+    // An idle session, also in a transaction, is told, and its locks and rows are gone.
+    for begin in ["select 1", "begin; insert into held values (1); lock table held"] {
+        let mut idle = server.client();
+        let pid = pid(&mut idle);
+        idle.query(begin).replies();
+        let ended = run(&mut admin, &format!("select pg_terminate_backend({pid}, 60000)"));
+        assert_eq!(ended, ["t"]);
+        let told = idle.reply().expect("an error without a request");
+        assert_eq!((told.kind, &*told.sqlstate()), ('E', "57P01"));
+        assert!(idle.reply().is_none(), "the connection is closed");
+        assert_eq!(run(&mut admin, "select count(*) from held"), ["0"]);
+    }
+
+    // A statement is cancelled, and its session goes on.
+    let mut sleeping = server.client();
+    let sleeper = pid(&mut sleeping);
+    sleeping.query("select pg_sleep(3600)");
+    await_busy(&mut admin, 1);
+    assert_eq!(run(&mut admin, &format!("select pg_cancel_backend({sleeper})")), ["t"]);
+    let replies = sleeping.replies();
+    let error = replies.iter().find(|reply| reply.kind == 'E').expect("an error");
+    assert_eq!(error.sqlstate(), "57014");
+    assert_eq!(run(&mut sleeping, "select 1"), ["1"]);
+
+    // A running one is ended.
+    sleeping.query("select pg_sleep_for('1 hour')");
+    await_busy(&mut admin, 1);
+    assert_eq!(run(&mut admin, &format!("select pg_terminate_backend({sleeper})")), ["t"]);
+    assert_eq!(fatal(&mut sleeping), "57P01");
+
+    // Nobody has this number any more.
+    run(&mut admin, &format!("select pg_terminate_backend({sleeper}, 60000)"));
+    let replies = admin.query(&format!("select pg_cancel_backend({sleeper})")).replies();
+    let warning = replies.iter().find(|reply| reply.kind == 'N').expect("a warning");
+    assert!(warning.text().contains(&format!("PID {sleeper} is not a PostgreSQL backend process")));
+    let row = replies.iter().find(|reply| reply.kind == 'D').expect("a row");
+    assert_eq!(row.columns(), ["f"]);
+
+    // A session may end itself.
+    admin.query("select pg_terminate_backend(pg_backend_pid())");
+    assert_eq!(fatal(&mut admin), "57P01");
+}

@@ -41,16 +41,16 @@ impl CancelHandle {
         &self.session
     }
 
-    /// Has `waker` woken when the session has been idle in a transaction for too long.
-    pub(crate) fn on_idle_timeout(&self, waker: Waker) {
-        self.session.on_idle_timeout(waker);
+    /// Has `waker` woken when the session is to end without having a statement that could stop.
+    pub(crate) fn on_end(&self, waker: Waker) {
+        self.session.on_end(waker);
     }
 
-    /// What to tell the client if the session has been idle in a transaction for too long: the
-    /// session is to end.
+    /// What to tell the client if the session is to end: another session asked for it, the server
+    /// goes down, or it has been idle in a transaction for too long.
     #[must_use]
-    pub fn idle_timeout(&self) -> Option<SqlError> {
-        (self.session.reason() == Some(StopReason::IdleInTransaction)).then(|| self.error())
+    pub fn ended(&self) -> Option<SqlError> {
+        self.session.reason().filter(|reason| reason.ends_session()).map(error)
     }
 
     /// A statement begins: what was asked of its predecessor is forgotten. An error if the session
@@ -62,10 +62,7 @@ impl CancelHandle {
     /// An error if the session is to end.
     #[inline]
     pub(crate) fn check_end(&self) -> Result<()> {
-        match self.session.reason() {
-            Some(reason) if reason.ends_session() => Err(error(reason)),
-            _ => Ok(()),
-        }
+        self.ended().map_or(Ok(()), Err)
     }
 
     /// Whether the statement has been asked to stop.

@@ -1,4 +1,4 @@
-//! The connections of a database, so that its shutdown can end them.
+//! The connections of a database, so that others can cancel and end them, and its shutdown can.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ pub(crate) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     closed: bool,
-    next: u64,
-    handles: HashMap<u64, CancelHandle>,
+    /// By process id.
+    handles: HashMap<i32, CancelHandle>,
 }
 
 /// One connection's place among them, given up when dropped.
 #[derive(Debug)]
 pub(crate) struct Entry {
     open: Arc<Mutex<Open>>,
-    number: u64,
+    process_id: i32,
 }
 
 impl Connections {
     /// Adds a connection, unless the database is shut down.
-    pub(crate) fn enter(&self, handle: &CancelHandle) -> Result<Entry> {
+    pub(crate) fn enter(&self, process_id: i32, handle: &CancelHandle) -> Result<Entry> {
         let mut open = self.open.lock();
         if open.closed {
             return Err(SqlError::fatal(
@@ -38,10 +38,13 @@ impl Connections {
                 "the database system is shutting down",
             ));
         }
-        open.next += 1;
-        let number = open.next;
-        open.handles.insert(number, handle.clone());
-        Ok(Entry { open: Arc::clone(&self.open), number })
+        open.handles.insert(process_id, handle.clone());
+        Ok(Entry { open: Arc::clone(&self.open), process_id })
+    }
+
+    /// The handle of the connection with this process id, if it is open.
+    pub(crate) fn find(&self, process_id: i32) -> Option<CancelHandle> {
+        self.open.lock().handles.get(&process_id).cloned()
     }
 
     /// Admits no more connections, and ends those that there are: their next statement fails, as
@@ -57,6 +60,6 @@ impl Connections {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.open.lock().handles.remove(&self.number);
+        self.open.lock().handles.remove(&self.process_id);
     }
 }

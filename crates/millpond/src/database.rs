@@ -14,10 +14,11 @@ use crate::shared_plans::SharedPlans;
 use millpond_query::error::Result;
 use millpond_query::memory::{QueryMemory, default_limit, machine_bytes};
 use millpond_query::plan::external::Accelerator;
-use millpond_query::query::Server;
+use millpond_query::query::{Server, Signal};
 use millpond_query::scan_threads::ScanThreads;
 use millpond_query::settings::{Configuration, Settings, bulk_access_of};
 use millpond_query::statistics::Statistics;
+use millpond_types::current_timestamp;
 
 /// An open database.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Database {
     plans: SharedPlans,
     connections: Connections,
     memory: Arc<QueryMemory>,
+    /// In microseconds since 2000.
+    start_time: i64,
 }
 
 impl Database {
@@ -59,6 +62,7 @@ impl Database {
             plans: SharedPlans::default(),
             connections: Connections::default(),
             memory,
+            start_time: current_timestamp(),
         }))
     }
 
@@ -140,6 +144,25 @@ impl Server for Database {
 
     fn statistics(&self) -> &Arc<Statistics> {
         self.statistics()
+    }
+
+    fn start_time(&self) -> i64 {
+        self.start_time
+    }
+
+    fn has_backend(&self, process_id: i32) -> bool {
+        self.connections.find(process_id).is_some()
+    }
+
+    fn signal(&self, process_id: i32, signal: Signal) -> bool {
+        let found = self.connections.find(process_id);
+        found.is_some_and(|handle| {
+            match signal {
+                Signal::Cancel => handle.cancel(),
+                Signal::Terminate => handle.terminate(),
+            }
+            true
+        })
     }
 }
 

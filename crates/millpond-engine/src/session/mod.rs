@@ -227,6 +227,11 @@ impl Session {
     pub fn xid(&self) -> Option<Xid> {
         self.ctx.proc().xid()
     }
+
+    /// The transaction's id. It gets one if it has none yet, as before its first change.
+    pub fn assign_xid(&self) -> EngineResult<Xid> {
+        self.ctx.assign_xid()
+    }
 }
 
 impl Drop for Session {

@@ -57,8 +57,8 @@ pub(super) struct Shared {
     pub(super) statement: AtomicU64,
     /// The statement after which the session is idle in a transaction and is watched; else 0.
     pub(super) idle: AtomicU64,
-    /// Woken when the session has been idle for too long.
-    pub(super) waker: Mutex<Option<Waker>>,
+    /// Woken when the session is to end.
+    waker: Mutex<Option<Waker>>,
 }
 
 /// Stops what a session is doing, from any thread, and keeps the reason.
@@ -88,14 +88,24 @@ impl Cancellation {
         }
     }
 
-    /// Ends the session: the running statement stops, and no other one begins.
+    /// Ends the session: the running statement stops, and no other one begins. A session without
+    /// one is woken.
     pub fn terminate(&self) {
         self.raise(StopReason::Terminate);
+        self.wake();
     }
 
-    /// Has `waker` woken when the session has been idle in a transaction for too long.
-    pub fn on_idle_timeout(&self, waker: Waker) {
+    /// Has `waker` woken when the session is to end without having a statement that could stop.
+    pub fn on_end(&self, waker: Waker) {
         *self.shared.waker.lock() = Some(waker);
+    }
+
+    pub(super) fn wake(&self) {
+        // Not under the lock: a waker may do anything.
+        let waker = self.shared.waker.lock().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// The session is idle in a transaction, after this statement.

@@ -83,7 +83,7 @@ impl Wake for Bell {
 fn a_session_that_is_idle_too_long_is_woken_and_ends() {
     simulate(|World { session, dog, .. }| {
         let bell = Arc::new(Bell::default());
-        session.on_idle_timeout(Waker::from(Arc::clone(&bell)));
+        session.on_end(Waker::from(Arc::clone(&bell)));
         session.begin_idle(1);
         let _watch = dog.watch(&session, Watched::Idle(1), TIMEOUT);
         sleep(LONGER);

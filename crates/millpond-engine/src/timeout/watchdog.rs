@@ -53,7 +53,7 @@ impl Deadline {
     fn strike(self) {
         let Some(shared) = self.shared.upgrade() else { return };
         let session = Cancellation { shared };
-        let Shared { statement, idle, waker, .. } = &*session.shared;
+        let Shared { statement, idle, .. } = &*session.shared;
         match self.watched {
             Watched::Statement(number) => {
                 if statement.load(Ordering::Acquire) == number {
@@ -65,10 +65,7 @@ impl Deadline {
                     idle.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
                 if exchanged.is_ok() {
                     session.raise(StopReason::IdleInTransaction);
-                    let waker = waker.lock().clone();
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
+                    session.wake();
                 }
             }
         }

@@ -1,13 +1,16 @@
 //! FROM: tables, queries of WITH, subqueries and functions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
 use millpond_syntax::tree::{
-    self, Alias, FuncCall, Node, RangeFunction, RangeSubselect, RangeVar, TableRef,
+    self, Alias, ColumnDefinition, FuncCall, Node, RangeFunction, RangeSubselect, RangeVar,
+    TableRef,
 };
 
 use super::aggregate::refuse_variadic;
+use super::definition;
 use super::level::{Clause, Level};
 use super::modification::TargetTable;
 use super::namespace::{Visible, check_aliases};
@@ -15,7 +18,7 @@ use super::set_function;
 use super::tree::{FromItem, SetFunction, SetFunctionKind, Slot};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, beyond};
+use crate::expr::bind::Binder;
 use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
 use crate::plan::{describe, find_table};
@@ -94,7 +97,7 @@ impl Level<'_> {
             TableRef::Function(function) => self.function(function, lateral, binder),
             TableRef::Join(_) => self.joins(item, lateral, binder),
             TableRef::TableSample(sample) => self.sample(sample, binder),
-            TableRef::TableFunc(_) => Err(beyond("XMLTABLE")),
+            TableRef::TableFunc(_) => Err(SqlError::unsupported("XMLTABLE")),
         }
     }
 
@@ -180,12 +183,7 @@ impl Level<'_> {
     ) -> Result<Named> {
         let alias = function.alias.as_ref();
         let with_ordinality = function.ordinality;
-        if !function.coldeflist.is_empty()
-            || function.functions.iter().any(|(_, own)| !own.is_empty())
-        {
-            return Err(beyond("a column definition list"));
-        }
-        let (calls, name) = match function.functions.as_slice() {
+        let (mut calls, name) = match function.functions.as_slice() {
             [(only, _)] if !function.is_rowsfrom => {
                 let name = function_name(only);
                 if let Some(table) = self.relation_of(only, with_ordinality) {
@@ -195,11 +193,17 @@ impl Level<'_> {
             }
             several => {
                 let calls: Vec<Source<'_>> =
-                    several.iter().map(|(call, _)| Source::Call(call)).collect();
+                    several.iter().map(|(call, own)| Source::Call(call, own)).collect();
                 let name = calls.first().map(Source::name).unwrap_or_default();
                 (calls, name)
             }
         };
+        if !function.coldeflist.is_empty() {
+            match calls.as_mut_slice() {
+                [Source::Call(_, own)] if !function.ordinality => *own = &function.coldeflist,
+                _ => return Err(definition::misplaced(function, self.analyzer.source)),
+            }
+        }
         let bound = self.seeing(lateral.to_vec(), || {
             self.within(Clause::Function, || {
                 let bound = calls.iter().map(|call| self.one_function(call, binder));
@@ -215,7 +219,7 @@ impl Level<'_> {
         for (call, (function, own)) in calls.iter().zip(bound) {
             functions.push(function);
             for (name, ty) in own {
-                let name = name.map(str::to_owned).or_else(|| own_name.clone());
+                let name = name.map(Cow::into_owned).or_else(|| own_name.clone());
                 columns.push(ColumnDesc::computed(name.unwrap_or_else(|| call.name()), ty));
             }
         }
@@ -245,8 +249,8 @@ impl Level<'_> {
         source: &Source<'_>,
         binder: &mut Binder<'_>,
     ) -> Result<(SetFunction, set_function::Columns)> {
-        let e = match source {
-            Source::Call(e) => e,
+        let (e, own) = match source {
+            Source::Call(e, own) => (e, *own),
             Source::Unnest(args, at) => {
                 return set_function::bind(self, binder, args, *at, "unnest");
             }
@@ -256,8 +260,11 @@ impl Level<'_> {
             && set_function::is_set_function(name)
         {
             refuse_variadic(call)?;
-            return set_function::bind(self, binder, &call.args, e.location, name);
+            let (function, columns) =
+                set_function::bind(self, binder, &call.args, e.location, name)?;
+            return definition::applied(function, columns, own, e.location, self.analyzer.source);
         }
+        definition::only_for_records(own, self.analyzer.source)?;
         let (value, ty) = binder.output(e, self)?;
         let function = SetFunction { kind: SetFunctionKind::Value, args: vec![value], columns: 1 };
         Ok((function, vec![(None, ty)]))
@@ -266,7 +273,8 @@ impl Level<'_> {
 
 /// What gives rows of an item.
 enum Source<'e> {
-    Call(&'e tree::Expr),
+    /// A call, and the columns that are defined for its rows.
+    Call(&'e tree::Expr, &'e [ColumnDefinition]),
     /// `unnest` of one of several arguments.
     Unnest(&'e [tree::Expr], u32),
 }
@@ -274,7 +282,7 @@ enum Source<'e> {
 impl Source<'_> {
     fn name(&self) -> String {
         match self {
-            Source::Call(e) => function_name(e),
+            Source::Call(e, _) => function_name(e),
             Source::Unnest(..) => "unnest".to_owned(),
         }
     }
@@ -297,7 +305,7 @@ fn side_by_side(e: &tree::Expr) -> Vec<Source<'_>> {
         Node::FuncCall(call) if call.args.len() > 1 && is_unnest(call) => {
             call.args.chunks(1).map(|one| Source::Unnest(one, e.location)).collect()
         }
-        _ => vec![Source::Call(e)],
+        _ => vec![Source::Call(e, &[])],
     }
 }
 

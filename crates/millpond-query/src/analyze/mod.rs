@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod column_name;
+mod definition;
 mod from;
 mod grouping;
 mod insert;

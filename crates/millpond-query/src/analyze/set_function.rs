@@ -1,5 +1,7 @@
 //! Functions that return rows, in FROM and in select lists.
 
+use std::borrow::Cow;
+
 use millpond_syntax::tree::{self, FuncCall};
 
 use super::aggregate::{placed, refuse_variadic};
@@ -19,7 +21,7 @@ pub(super) fn is_set_function(name: &str) -> bool {
 }
 
 /// The columns of a function's rows. One without a name is called like the function's item.
-pub(super) type Columns = Vec<(Option<&'static str>, DataType)>;
+pub(super) type Columns = Vec<(Option<Cow<'static, str>>, DataType)>;
 
 /// Binds a call of one with these arguments, whose name without its schema is given.
 pub(super) fn bind(
@@ -46,7 +48,7 @@ fn of_catalog(
         .columns()
         .unwrap_or_default()
         .iter()
-        .map(|(name, ty)| (*name, result_type(*ty, element)))
+        .map(|(name, ty)| (name.map(Cow::Borrowed), result_type(*ty, element)))
         .collect();
     let function = SetFunction { kind: SetFunctionKind::Rows(func), args, columns: columns.len() };
     Ok((function, columns))
@@ -78,13 +80,24 @@ impl Level<'_> {
         }
         refuse_variadic(call)?;
         let (function, columns) = bind(self, binder, &call.args, at, name)?;
+        if let SetFunctionKind::Rows(func) = function.kind
+            && func.needs_definition()
+        {
+            let what = format!("could not determine row type for result of {name}");
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what).hint(
+                "Provide a non-null record argument, or call the function in the FROM clause \
+                 using a column definition list.",
+            );
+            return Err(error);
+        }
         let slot = self.set_call(function, at, binder)?;
         if let [(_, ty)] = columns.as_slice() {
             return Ok(Typed::known(Expr::Column(column(slot, 0)), *ty));
         }
         // Several columns are a record. Beside a function with more rows it ends in ones of NULLs.
         let values = (0..columns.len()).map(|place| Expr::Column(column(slot, place)));
-        let fields = columns.iter().map(|(own, ty)| (own.unwrap_or(name).to_owned(), *ty));
+        let fields =
+            columns.iter().map(|(own, ty)| (own.as_deref().unwrap_or(name).to_owned(), *ty));
         let presence = Expr::Const(crate::Value::Bool(true));
         let (row, ty) = binder.records.make(fields.collect(), presence, values)?;
         Ok(Typed::known(row, ty))

@@ -16,7 +16,7 @@ pub use calls::{AggregateCall, AggregateFunction, Hypothetical, JsonKind, Regres
 pub(crate) use calls::{Bound, Exclude, Frame, FrameMode, WindowCall, WindowFunction};
 
 use crate::DataType;
-use crate::expr::{Compare, Expr, Func};
+use crate::expr::{Compare, Definition, Expr, Func};
 use crate::plan::query::node::SlotKind;
 use crate::plan::{RowLock, SortKey};
 use crate::sink::ColumnDesc;
@@ -328,12 +328,24 @@ pub struct SetFunction {
     pub(crate) columns: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SetFunctionKind {
     /// A function of the catalog that returns rows.
     Rows(Func),
+    /// One whose call defines the columns of its rows.
+    Records(Func, Arc<Definition>),
     /// A function that returns one value, as a row. Its only argument is the call itself.
     Value,
+}
+
+impl SetFunctionKind {
+    /// The function of the catalog.
+    pub(crate) fn func(&self) -> Option<Func> {
+        match self {
+            Self::Rows(func) | Self::Records(func, _) => Some(*func),
+            Self::Value => None,
+        }
+    }
 }
 
 /// A query within an expression.

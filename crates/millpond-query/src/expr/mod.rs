@@ -24,6 +24,7 @@ mod stored;
 pub(crate) mod tests;
 pub mod types;
 
+pub(crate) use func::Definition;
 pub(crate) use func::array::ElementComparison;
 pub(crate) use func::catalog as functions;
 pub(crate) use func::catalog::returns_rows;

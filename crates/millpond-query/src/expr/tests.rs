@@ -83,6 +83,7 @@ fn equal_parameters_show_what_the_sides_of_an_or_have_in_common() {
 const ANSWERS: &[&str] = &[
     include_str!("answers/calls.txt"),
     include_str!("answers/bytes.txt"),
+    include_str!("answers/hash.txt"),
     include_str!("answers/json.txt"),
     include_str!("answers/math.txt"),
     include_str!("answers/random.txt"),

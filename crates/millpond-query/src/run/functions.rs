@@ -69,8 +69,9 @@ impl FunctionsState {
 fn begin(function: &SetFunction, cx: &Context<'_>) -> Result<Series> {
     let mut args = Vec::with_capacity(function.args.len());
     cx.values(function.args.iter(), &mut args)?;
-    match function.kind {
+    match &function.kind {
         SetFunctionKind::Value => Ok(Series::one_row(args)),
         SetFunctionKind::Rows(func) => func.rows(&args, &cx.env()),
+        SetFunctionKind::Records(func, columns) => func.records(&args, columns, &cx.env()),
     }
 }

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::analyze::tree::{JoinKind, SetFunctionKind, Slot, slot_of};
-use crate::expr::Expr;
+use crate::analyze::tree::{JoinKind, Slot, slot_of};
+use crate::expr::{Expr, Func};
 use crate::plan::query::node::{CteKind, Node, QueryPlan};
 use crate::plan::query::node_walk::{each_own, inputs};
 
@@ -63,9 +63,8 @@ pub(super) fn is_volatile(node: &Node) -> bool {
         volatile |= expr.is_volatile();
     });
     if let Node::Functions { functions, .. } = node {
-        volatile |= functions
-            .iter()
-            .any(|function| matches!(function.kind, SetFunctionKind::Rows(f) if f.is_volatile()));
+        volatile |=
+            functions.iter().any(|function| function.kind.func().is_some_and(Func::is_volatile));
     }
     volatile || inputs(node).into_iter().any(is_volatile)
 }

@@ -19,8 +19,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use millpond_types::current_timestamp;
 use parking_lot::{Mutex, RwLock};
 
 pub use files::ConfigurationFiles;
@@ -43,6 +44,8 @@ pub struct Configuration {
     /// Counts changes of `current`. Sessions compare it at each statement; nothing else is ordered
     /// by it.
     generation: AtomicU64,
+    /// When the files were last read again, in microseconds since 2000; 0: not since the start.
+    loaded: AtomicI64,
     /// One reload, or one change of the file, at a time.
     changing: Mutex<()>,
 }
@@ -53,6 +56,7 @@ impl Configuration {
         Configuration {
             current: RwLock::new(Arc::new(settings)),
             generation: AtomicU64::new(0),
+            loaded: AtomicI64::new(0),
             changing: Mutex::default(),
         }
     }
@@ -65,6 +69,11 @@ impl Configuration {
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
+    }
+
+    /// When the files were last read again, in microseconds since 2000.
+    pub fn load_time(&self) -> Option<i64> {
+        Some(self.loaded.load(Ordering::Relaxed)).filter(|time| *time != 0)
     }
 
     /// Reads the files again and returns the new settings; `None` if nothing could be applied. What
@@ -84,6 +93,7 @@ impl Configuration {
         let new = Arc::new(reread(&files, &entries, &running));
         *self.current.write() = Arc::clone(&new);
         self.generation.fetch_add(1, Ordering::Relaxed);
+        self.loaded.store(current_timestamp(), Ordering::Relaxed);
         Some(new)
     }
 

@@ -1,7 +1,8 @@
 //! Values of system relations, and the types of their columns.
 
+use millpond_types::Interval;
 use millpond_types::array::Dimension;
-use millpond_types::other::{REGTYPE, object_value};
+use millpond_types::other::{INTERVAL, REGTYPE, object_value};
 
 use crate::error::Result;
 use crate::types::array;
@@ -104,6 +105,8 @@ pub enum Kind {
     Numeric,
     /// Microseconds since 1970.
     TimestampTz,
+    /// Microseconds.
+    Interval,
     /// `aclitem[]`, which is always NULL.
     AclArray,
     TextArray,
@@ -136,6 +139,7 @@ impl Kind {
             Kind::Float8 => 701,
             Kind::Numeric => 1700,
             Kind::TimestampTz => 1184,
+            Kind::Interval => INTERVAL,
             Kind::TextArray => 1009,
             Kind::CharArray => 1002,
             Kind::Int2Array => 1005,
@@ -161,6 +165,7 @@ impl Kind {
             Kind::Float8 => DataType::Float8,
             Kind::Numeric => DataType::Numeric { precision_scale: None },
             Kind::TimestampTz => DataType::Timestamptz(None),
+            Kind::Interval => other(INTERVAL),
             Kind::TextArray | Kind::CharArray | Kind::AclArray => other(TEXT_ARRAY),
             Kind::Int2Array | Kind::Int2Vector => other(INT2_ARRAY),
             Kind::OidArray | Kind::OidVector => other(OID_ARRAY),
@@ -183,6 +188,7 @@ impl Kind {
             (Kind::Int4, Cell::Int(int)) => i32::try_from(int).map_or(Value::Null, Value::Int4),
             (Kind::Numeric, Cell::Int(int)) => Value::Numeric(Numeric::from(int)),
             (Kind::TimestampTz, Cell::Int(us)) => Value::Timestamptz(us.saturating_sub(EPOCH_US)),
+            (Kind::Interval, Cell::Int(usecs)) => Interval { months: 0, days: 0, usecs }.into(),
             (Kind::Float8, Cell::Int(int)) => Value::Float8(int as f64),
             (Kind::Float4, Cell::Int(int)) => Value::Float4(int as f32),
             (_, Cell::Int(int)) => Value::Int8(int),

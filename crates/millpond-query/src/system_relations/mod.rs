@@ -27,6 +27,7 @@ mod relations;
 mod servers;
 mod types;
 mod wal;
+mod zones;
 
 use std::cell::OnceCell;
 
@@ -44,7 +45,7 @@ pub use describe::{
 };
 pub(crate) use functions::{Function, LANGUAGES, function, functions_named};
 pub(crate) use io::backend_io;
-pub(crate) use servers::DATABASE_OID;
+pub(crate) use servers::{DATABASE_OID, TABLESPACE};
 pub use types::{is_type, type_oid};
 
 /// What rows are computed from beside the catalog.
@@ -160,6 +161,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         aggregates::VIEWS,
         operators::VIEWS,
         prepared::VIEWS,
+        zones::VIEWS,
         empty::views(),
     ]
     .into_iter()
@@ -173,7 +175,7 @@ pub fn find(schema: &str, name: &str) -> Option<&'static View> {
 
 /// What functions return that are known in FROM only.
 fn table_functions() -> impl Iterator<Item = &'static View> {
-    buffers::FUNCTIONS.iter()
+    buffers::FUNCTIONS.iter().chain(zones::FUNCTIONS)
 }
 
 #[cfg(test)]

@@ -201,8 +201,12 @@ const PG_TABLESPACE: Columns = &[
     ("spcoptions", TextArray),
 ];
 
+/// The number and the name of the only tablespace.
+pub(crate) const TABLESPACE: (i64, &str) = (1663, "pg_default");
+
 fn pg_tablespace(_: &Source<'_>) -> Vec<Vec<Cell>> {
-    vec![vec![1663.into(), "pg_default".into(), 10.into(), Cell::Null, Cell::Null]]
+    let (oid, name) = TABLESPACE;
+    vec![vec![oid.into(), name.into(), 10.into(), Cell::Null, Cell::Null]]
 }
 
 const PG_SETTINGS: Columns = &[

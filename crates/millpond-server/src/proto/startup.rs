@@ -86,7 +86,7 @@ impl<B: Backend> Protocol<B> {
             settings: options::settings(startup.settings)?,
         })?;
         session.set_wait(Wait::Never);
-        session.on_idle_timeout(context.waker.clone());
+        session.on_end(context.waker.clone());
         let out = &mut out.bytes;
         if startup.minor > NEWEST_MINOR || !startup.unknown_options.is_empty() {
             reply::negotiate_protocol(out, &startup.unknown_options);

@@ -65,7 +65,7 @@ pub struct Conn<B: Backend> {
     watching_room: bool,
     // The connection only has to send the remaining output.
     closing: bool,
-    // The session must be asked whether its idle time limit has passed.
+    // The session must be asked whether it is to end.
     woken: bool,
     since: Instant,
 }
@@ -128,8 +128,8 @@ impl<B: Backend> Conn<B> {
         self.woken = true;
     }
 
-    /// Notes a wake-up: the commit is durable, or the session was idle in a transaction for too
-    /// long. If the log has failed instead, the session finds that out.
+    /// Notes a wake-up: the commit is durable, or the session is to end. If the log has failed
+    /// instead, or the commit is not durable yet, the session finds that out.
     pub fn note_wake(&mut self) {
         match self.commit {
             Commit::Waiting => self.commit = Commit::Durable,

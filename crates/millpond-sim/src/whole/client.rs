@@ -265,7 +265,7 @@ impl Slow {
         session.locks().set_deadlock_timeout(self.timeouts.deadlock);
         self.bell = Arc::default();
         let cancel = Cancellation::new(session.cancel_handle());
-        cancel.on_idle_timeout(Waker::from(Arc::clone(&self.bell)));
+        cancel.on_end(Waker::from(Arc::clone(&self.bell)));
         self.cancel = Some(cancel);
     }
 

@@ -140,6 +140,25 @@ impl Zone {
             Zone::Named(zone) | Zone::Abbreviated(zone) => named::abbreviation_at(zone, utc),
         }
     }
+
+    /// Whether its clock shows summer time at that time.
+    pub fn is_dst_at(self, utc: i64) -> bool {
+        let _ = utc;
+        match self {
+            #[cfg(feature = "time-zones")]
+            Zone::Named(zone) | Zone::Abbreviated(zone) => named::is_dst_at(zone, utc),
+            _ => false,
+        }
+    }
+
+    /// All zones that have names of their own.
+    pub fn all_named() -> impl Iterator<Item = (&'static str, Zone)> {
+        #[cfg(feature = "time-zones")]
+        let zones = chrono_tz::TZ_VARIANTS.iter().map(|zone| (zone.name(), Zone::Named(*zone)));
+        #[cfg(not(feature = "time-zones"))]
+        let zones = [("UTC", Zone::UTC)].into_iter();
+        zones
+    }
 }
 
 /// Hours east of UTC, shown as PostgreSQL shows them: in ISO's sense in brackets, then in POSIX's.
@@ -182,7 +201,7 @@ fn posix(text: &str) -> Option<i32> {
 #[cfg(feature = "time-zones")]
 mod named {
     use chrono::{DateTime, Datelike, MappedLocalTime, NaiveDate, NaiveDateTime, Offset, TimeZone};
-    use chrono_tz::{OffsetName, Tz};
+    use chrono_tz::{OffsetComponents, OffsetName, Tz};
 
     /// Microseconds from 1970 to 2000.
     const EPOCH_2000_US: i64 = 946_684_800_000_000;
@@ -215,6 +234,10 @@ mod named {
 
     pub(super) fn offset_at(zone: Tz, utc: i64) -> i32 {
         zone.offset_from_utc_datetime(&naive(utc)).fix().local_minus_utc()
+    }
+
+    pub(super) fn is_dst_at(zone: Tz, utc: i64) -> bool {
+        !zone.offset_from_utc_datetime(&naive(utc)).dst_offset().is_zero()
     }
 
     pub(super) fn abbreviation_at(zone: Tz, utc: i64) -> String {

@@ -36,8 +36,8 @@ impl Activity {
         &self.cancel
     }
 
-    pub(super) fn on_idle_timeout(&self, waker: Waker) {
-        self.cancel.on_idle_timeout(waker);
+    pub(super) fn on_end(&self, waker: Waker) {
+        self.cancel.on_end(waker);
     }
 
     /// A statement begins: see `SqlSession::begin_statement`.

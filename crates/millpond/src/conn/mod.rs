@@ -180,12 +180,13 @@ impl Connection {
         self.session.show_state();
     }
 
-    /// Has `waker` woken when the session has been idle in a transaction for
-    /// `idle_in_transaction_session_timeout`. From then on [`CancelHandle::idle_timeout`] says so,
-    /// and every statement fails with that error. Its transaction is rolled back when the
-    /// connection is dropped.
-    pub fn on_idle_timeout(&self, waker: Waker) {
-        self.session.activity.on_idle_timeout(waker);
+    /// Has `waker` woken when the session is to end without having a statement that could stop: it
+    /// has been idle in a transaction for `idle_in_transaction_session_timeout`, or another session
+    /// has called `pg_terminate_backend`. From then on [`CancelHandle::ended`] says so, and every
+    /// statement fails with that error. Its transaction is rolled back when the connection is
+    /// dropped.
+    pub fn on_end(&self, waker: Waker) {
+        self.session.activity.on_end(waker);
     }
 
     /// Forgets what was still to be done of a text, a COPY or a transaction's end.
@@ -222,7 +223,7 @@ fn open(database: &Arc<Database>, engine: Session, options: ConnectOptions) -> R
         settings.set_at_start(name, value)?;
     }
     let session = SqlSession::new(database, engine, options, settings);
-    let entry = database.connections().enter(session.cancel())?;
+    let entry = database.connections().enter(session.process_id(), session.cancel())?;
     session.show_identity();
     Ok(Connection {
         session,

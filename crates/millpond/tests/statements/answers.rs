@@ -82,3 +82,8 @@ fn arrays() {
 fn json() {
     check(include_str!("answers/json.txt"));
 }
+
+#[test]
+fn records_of_json() {
+    check(include_str!("answers/json_records.txt"));
+}

@@ -219,11 +219,11 @@ fn a_session_that_is_idle_in_a_transaction_for_too_long_is_over() {
             self.0.lock().unwrap().send(()).unwrap();
         }
     }
-    c.on_idle_timeout(std::sync::Arc::new(Tell(sender.into())).into());
+    c.on_end(std::sync::Arc::new(Tell(sender.into())).into());
     c.batch("begin; insert into t values (1)").unwrap();
     told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     let expected = "FATAL: terminating connection due to idle-in-transaction timeout [25P03]\n";
-    assert!(handle.idle_timeout().is_some());
+    assert!(handle.ended().is_some());
     for sql in ["insert into t values (2)", "commit"] {
         assert_eq!(run(&mut c, sql), expected);
     }

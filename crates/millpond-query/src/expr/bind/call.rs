@@ -100,7 +100,7 @@ impl Binder<'_> {
             Choice::Ambiguous => return Err(ambiguous_function(name, &args)),
         };
         let proc = chosen.item;
-        if Func::new(proc).columns().is_some() {
+        if Func::new(proc).makes_rows() {
             return Err(beyond(&format!("the set-returning function {name} here")));
         }
         let (args, element) = self.arguments(args, &chosen.params)?;

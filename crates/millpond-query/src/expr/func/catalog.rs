@@ -109,9 +109,18 @@ impl Proc {
         self
     }
 
-    /// Whether it returns rows.
+    /// Whether it returns rows, or records of several columns.
+    pub(crate) fn makes_rows(&self) -> bool {
+        matches!(self.body, Body::Rows(_) | Body::Records(_))
+    }
+
+    /// Whether it returns any number of rows.
     pub(crate) fn returns_rows(&self) -> bool {
-        matches!(self.body, Body::Rows(_))
+        match self.body {
+            Body::Rows(_) => true,
+            Body::Records(records) => records.is_set,
+            _ => false,
+        }
     }
 
     pub(super) const fn called_on_null(mut self) -> Self {
@@ -128,6 +137,7 @@ impl Proc {
 /// The tables of all families.
 pub(super) static FAMILIES: &[&[Proc]] = &[
     super::array::PROCS,
+    super::backend::PROCS,
     super::backend_io::PROCS,
     super::array::ROWS,
     super::bytes::PROCS,
@@ -143,13 +153,16 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::datetime::ZONES,
     super::digest::PROCS,
     super::float::PROCS,
+    super::hash::PROCS,
     super::identifier::PROCS,
+    super::index_property::PROCS,
     super::integer::PROCS,
     super::json::BUILD,
     super::json::CHANGE,
     super::json::CONTAIN,
     super::json::PATH,
     super::json::PROCS,
+    super::json::RECORDS,
     super::json::ROWS,
     super::json::STRIP,
     super::json::UPDATE,
@@ -165,6 +178,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::storage::PROCS,
     super::storage::SIZES,
     super::series::PROCS,
+    super::server::PROCS,
     super::session::PROCS,
     super::session::LOCKS,
     super::size::PROCS,
@@ -175,9 +189,9 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::uuid::PROCS,
 ];
 
-/// Whether functions of this name return rows.
+/// Whether functions of this name return rows, or records of several columns.
 pub(crate) fn returns_rows(name: &str) -> bool {
-    named(name).iter().any(|proc| proc.returns_rows())
+    named(name).iter().any(|proc| proc.makes_rows())
 }
 
 /// All functions.

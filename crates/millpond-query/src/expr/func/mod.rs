@@ -1,6 +1,7 @@
 //! Scalar functions: the catalog of what there is, how a call chooses, and what they compute.
 
 pub(super) mod array;
+mod backend;
 mod backend_io;
 mod bytes;
 pub(crate) mod catalog;
@@ -9,7 +10,9 @@ mod datetime;
 mod digest;
 mod encoding;
 mod float;
+mod hash;
 mod identifier;
+mod index_property;
 mod integer;
 mod json;
 mod keywords;
@@ -26,6 +29,7 @@ pub(super) mod resolve;
 mod row_list;
 mod send;
 mod series;
+mod server;
 mod session;
 mod size;
 mod storage;
@@ -66,6 +70,8 @@ enum Body {
     Lock(crate::advisory::Advisory),
     /// A function that returns rows.
     Rows(Rows),
+    /// One whose rows have the columns that its call defines.
+    Records(Records),
     /// A function that may sleep.
     Sleep(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
 }
@@ -96,6 +102,17 @@ pub(super) struct Rows {
 /// A function whose rows are made at once.
 const fn rows(columns: Columns, body: MakeAll) -> Body {
     Body::Rows(Rows { columns, body: RowsOf::All(body) })
+}
+
+/// The columns that a call defines: `AS (a int, b text)`.
+pub(crate) type Definition = [(String, DataType)];
+
+/// A function that returns records, of whatever columns.
+#[derive(Clone, Copy)]
+struct Records {
+    /// Whether it returns any number of them, not just one.
+    is_set: bool,
+    body: fn(&[Datum<'_>], &Definition, &mut RowList<'_>) -> Result<()>,
 }
 
 /// A function that the binder has chosen: an entry of the catalog.
@@ -149,7 +166,7 @@ impl Func {
 
     /// Whether it is NULL where an argument is NULL, without being called.
     pub(crate) fn is_strict(self) -> bool {
-        self.0.strict && !matches!(self.0.body, Body::Rows(_))
+        self.0.strict && !self.0.makes_rows()
     }
 
     /// The columns of a function that returns rows.
@@ -177,6 +194,36 @@ impl Func {
             }
             RowsOf::Series(body) => body(&datums, env),
         }
+    }
+
+    /// Whether it returns rows, or records of several columns.
+    pub(crate) fn makes_rows(self) -> bool {
+        self.0.makes_rows()
+    }
+
+    /// Whether each call has to define the columns of its rows.
+    pub(crate) fn needs_definition(self) -> bool {
+        matches!(self.0.body, Body::Records(_))
+    }
+
+    /// The rows that a function returns whose call defines their columns.
+    pub(crate) fn records(
+        self,
+        args: &[Value],
+        columns: &Definition,
+        env: &Env<'_>,
+    ) -> Result<Series> {
+        let Body::Records(Records { is_set, body }) = self.0.body else {
+            return Err(SqlError::internal("a function whose columns are known"));
+        };
+        if args.iter().any(Value::is_null) {
+            let row = if is_set { Vec::new() } else { vec![Value::Null; columns.len()] };
+            return Ok(Series::one_row(row));
+        }
+        let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
+        let mut list = RowList::new(env);
+        body(&datums, columns, &mut list)?;
+        Ok(list.into_series(columns.len()))
     }
 
     /// Whether it may wait, or does what can't be done twice.
@@ -221,7 +268,7 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
         Body::Datums(body) | Body::Sleep(body) => body(&datums, env)?,
         Body::Lock(function) => session::lock(function, &datums, env)?,
         Body::Exprs(_) => return Err(SqlError::internal("a function that was called before")),
-        Body::Rows(_) => return Err(rows_not_accepted()),
+        Body::Rows(_) | Body::Records(_) => return Err(rows_not_accepted()),
     };
     Ok(Val::Owned(value))
 }

@@ -22,12 +22,15 @@ impl<'e> RowList<'e> {
     }
 
     /// Adds a row.
-    pub(super) fn push<const COLUMNS: usize>(&mut self, row: [Value; COLUMNS]) -> Result<()> {
+    pub(super) fn push<Row>(&mut self, row: Row) -> Result<()>
+    where
+        Row: AsRef<[Value]> + IntoIterator<Item = Value>,
+    {
         self.count += 1;
         if self.count.is_multiple_of(ROWS_BETWEEN_CHECKS) {
             self.env.check_long_work()?;
         }
-        self.bytes += bytes_of(&row);
+        self.bytes += bytes_of(row.as_ref());
         ValueRoom::check(self.bytes)?;
         self.values.extend(row);
         Ok(())

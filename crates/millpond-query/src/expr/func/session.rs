@@ -6,7 +6,7 @@ use super::Body;
 use super::catalog::{
     BOOL, DATE, FLOAT8, INT4, INT8, NAME, OID, Param, Proc, TEXT, TIMESTAMPTZ, VOID, proc,
 };
-use super::value::{Outcome, body, wrong_arguments};
+use super::value::body;
 use crate::advisory::{self, Advisory, Key, Verb};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Val};
@@ -98,7 +98,6 @@ pub(super) static PROCS: &[Proc] = &[
         body!(env, |seed: f64| env.facts.settings.seed_random(seed)),
     )
     .volatile(),
-    proc(2626, "pg_sleep", &[FLOAT8], VOID, Body::Sleep(pg_sleep)).volatile(),
     // As in PostgreSQL it only asks for that. What is wrong with the files is in the server's log
     // and in pg_file_settings.
     proc(
@@ -344,32 +343,6 @@ fn set_config(
         SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name")
     })?;
     env.facts.settings.call_set(name, text, local)
-}
-
-fn pg_sleep(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    let [Datum::Float8(seconds)] = args else { return Err(wrong_arguments(args.len())) };
-    // Wherever in a statement it stands: an event loop does not sleep.
-    if env.facts.session.is_some_and(|session| session.wait() == crate::Wait::Never) {
-        return Err(crate::convert::would_block());
-    }
-    let seconds = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 0.0 };
-    sleep(std::time::Duration::from_secs_f64(seconds), env)?;
-    ().outcome()
-}
-
-/// Waits, but listens for a request to stop.
-fn sleep(duration: std::time::Duration, env: &Env<'_>) -> Result<()> {
-    let end = std::time::Instant::now() + duration;
-    loop {
-        if let Some(session) = env.facts.session {
-            session.check_cancel()?;
-        }
-        let left = end.saturating_duration_since(std::time::Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        std::thread::park_timeout(left.min(std::time::Duration::from_millis(10)));
-    }
 }
 
 pub(super) fn lock(function: Advisory, args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {

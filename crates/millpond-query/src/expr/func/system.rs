@@ -51,6 +51,13 @@ pub(super) static PROCS: &[Proc] = &[
         .stable(),
     proc(1264, "pg_char_to_encoding", &[NAME], INT4, body!(|name: &str| encoding_number(name)))
         .stable(),
+    proc(
+        2319,
+        "pg_encoding_max_length",
+        &[INT4],
+        INT4,
+        body!(|number: i32| longest_character(encoding_name(number))),
+    ),
     proc(2854, "pg_my_temp_schema", &[], OID, body!(|| 0i64)).stable(),
     proc(2855, "pg_is_other_temp_schema", &[OID], BOOL, body!(|_oid: i64| false)).stable(),
     proc(3163, "pg_trigger_depth", &[], INT4, body!(|| 0i32)).stable(),
@@ -142,6 +149,17 @@ const ENCODINGS: &[&str] = &[
 
 fn encoding_name(number: i32) -> &'static str {
     usize::try_from(number).ok().and_then(|number| ENCODINGS.get(number)).copied().unwrap_or("")
+}
+
+/// How many bytes a character of an encoding can have.
+fn longest_character(encoding: &str) -> Option<i32> {
+    Some(match encoding {
+        "" => return None,
+        "UTF8" | "EUC_TW" | "MULE_INTERNAL" | "GB18030" => 4,
+        "EUC_JP" | "EUC_CN" | "EUC_KR" | "EUC_JIS_2004" | "JOHAB" => 3,
+        "SJIS" | "BIG5" | "GBK" | "UHC" | "SHIFT_JIS_2004" => 2,
+        _ => 1,
+    })
 }
 
 fn encoding_number(name: &str) -> i32 {

@@ -7,9 +7,7 @@ use super::node::{
 };
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
-use crate::analyze::tree::{
-    JoinKind, SetFunction, SetFunctionKind, SetOperator, Slot, SubqueryKind,
-};
+use crate::analyze::tree::{JoinKind, SetOperator, Slot, SubqueryKind};
 use crate::expr::Expr;
 use crate::plan::access::{Access, IndexRange};
 use crate::plan::explain::{self, show};
@@ -203,12 +201,12 @@ impl Explain<'_> {
             }
             Node::Values { rows, .. } if rows.len() == 1 => "Result".into(),
             Node::Values { .. } => "Values Scan on \"*VALUES*\"".into(),
-            Node::Functions { functions, .. } => match functions.first() {
-                Some(SetFunction { kind: SetFunctionKind::Rows(func), .. }) => {
-                    format!("Function Scan on {}", func.name())
+            Node::Functions { functions, .. } => {
+                match functions.first().and_then(|function| function.kind.func()) {
+                    Some(func) => format!("Function Scan on {}", func.name()),
+                    None => "Function Scan".into(),
                 }
-                _ => "Function Scan".into(),
-            },
+            }
             Node::Cte { slot, .. } => format!("CTE Scan on {}", self.names.relation(*slot)),
             Node::WorkTable { slot, .. } => {
                 format!("WorkTable Scan on {}", self.names.relation(*slot))

@@ -277,7 +277,7 @@ impl Planning<'_> {
             .iter()
             .map(|function| {
                 let args = self.resolve_all(&function.args)?;
-                Ok(SetFunction { kind: function.kind, args, columns: function.columns })
+                Ok(SetFunction { kind: function.kind.clone(), args, columns: function.columns })
             })
             .collect()
     }

@@ -45,18 +45,16 @@ impl<B: Backend> Conn<B> {
     }
 
     fn loop_turn(&mut self, shared: &Shared<B>, mut send: bool, alone: bool) -> Turn {
-        if mem::take(&mut self.woken)
-            && let Some(error) = self.protocol.session().and_then(|session| session.idle_timeout())
-        {
-            self.protocol.fatal(&error, &mut self.output);
-            self.closing = true;
-            return if self.send() { Turn::Close } else { Turn::Block };
-        }
         let mut step = match self.commit {
+            Commit::None if mem::take(&mut self.woken) => self.end_if_told(Served::All),
             Commit::None => Served::All,
             Commit::New(ticket) => Served::Commit(ticket),
             Commit::Waiting => return Turn::Wait,
-            Commit::Durable => self.committed(),
+            Commit::Durable => {
+                let step = self.committed();
+                // The wake-up may have been for both.
+                self.end_if_told(step)
+            }
         };
         let mut has_read = false;
         loop {
@@ -135,6 +133,15 @@ impl<B: Backend> Conn<B> {
                 Some(Turn::Wait)
             }
             Received::End => Some(Turn::Close),
+        }
+    }
+
+    /// After everything has been served: whether the session is to end.
+    fn end_if_told(&mut self, step: Served) -> Served {
+        let Served::All = step else { return step };
+        match self.protocol.session().and_then(|session| session.ended()) {
+            Some(error) => self.protocol.fatal(&error, &mut self.output).into(),
+            None => step,
         }
     }
 

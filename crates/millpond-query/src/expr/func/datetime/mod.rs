@@ -25,12 +25,12 @@ pub(in crate::expr) use order::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 pub(super) use overlaps::PROCS as OVERLAPS;
 pub(super) use part::PROCS as PARTS;
 pub(super) use trunc::PROCS as TRUNC;
-pub(super) use value::{Date, Stamp, StampTz};
+pub(super) use value::{Date, Stamp, StampTz, Time, TimeTz};
 pub(super) use zone::PROCS as ZONES;
 
 pub(super) const TIMESTAMP: Param = Param::Type(DataType::Timestamp(None));
-const TIME: Param = other(millpond_types::other::TIME);
-const TIMETZ: Param = other(millpond_types::other::TIMETZ);
+pub(super) const TIME: Param = other(millpond_types::other::TIME);
+pub(super) const TIMETZ: Param = other(millpond_types::other::TIMETZ);
 pub(super) const INTERVAL: Param = other(millpond_types::other::INTERVAL);
 
 const fn other(oid: u32) -> Param {

@@ -22,11 +22,14 @@ pub(in crate::expr::func) struct StampTz(pub(in crate::expr::func) i64);
 
 /// Microseconds since midnight.
 #[derive(Clone, Copy)]
-pub(super) struct Time(pub(super) i64);
+pub(in crate::expr::func) struct Time(pub(in crate::expr::func) i64);
 
 /// The same in a zone, which is given in seconds west of UTC.
 #[derive(Clone, Copy)]
-pub(super) struct TimeTz(pub(super) i64, pub(super) i32);
+pub(in crate::expr::func) struct TimeTz(
+    pub(in crate::expr::func) i64,
+    pub(in crate::expr::func) i32,
+);
 
 impl<'a> Arg<'a> for Date {
     fn of(datum: &Datum<'a>) -> Option<Self> {

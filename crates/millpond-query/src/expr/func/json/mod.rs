@@ -7,6 +7,7 @@ mod contain;
 mod encode;
 mod member;
 mod path;
+mod record;
 mod rows;
 mod strip;
 mod update;
@@ -25,12 +26,16 @@ pub(super) use change::{OPERATORS as CHANGE_OPERATORS, PROCS as CHANGE};
 pub(super) use contain::{OPERATORS as CONTAIN_OPERATORS, PROCS as CONTAIN};
 pub(super) use member::{OPERATORS, PROCS};
 pub(super) use path::{OPERATORS as PATH_OPERATORS, PROCS as PATH};
+pub(super) use record::PROCS as RECORDS;
 pub(super) use rows::PROCS as ROWS;
 pub(super) use strip::PROCS as STRIP;
 pub(super) use update::PROCS as UPDATE;
 
 const JSON_TYPE: Param = Param::Type(DataType::Other { oid: JSON, typmod: -1 });
 const JSONB_TYPE: Param = Param::Type(DataType::Other { oid: JSONB, typmod: -1 });
+/// A value's bytes, of `json` or `jsonb`.
+type Part<'a> = (u32, &'a [u8]);
+
 const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });
 
 fn jsonb_value(bytes: Vec<u8>) -> Value {

@@ -92,12 +92,12 @@ fn part(oid: u32, bytes: &[u8]) -> Result<Value> {
 
 /// Calls a function for the elements of a `json` array, or for the members of an object, with their
 /// names. False if the text is of another kind. `decodes`: see [`Reader::of_escapes`].
-fn each_part(
-    text: &str,
+pub(super) fn each_part<'a>(
+    text: &'a str,
     decodes: bool,
     open: char,
     close: char,
-    each: &mut dyn FnMut(String, &str) -> Result<()>,
+    each: &mut dyn FnMut(String, &'a str) -> Result<()>,
 ) -> Result<bool> {
     let mut reader = if decodes { Reader::new(text) } else { Reader::of_escapes(text) };
     reader.skip_spaces();
