@@ -36,6 +36,8 @@ pub const UUID: u32 = 2950;
 pub const JSON: u32 = 114;
 /// `jsonb`
 pub const JSONB: u32 = 3802;
+/// `jsonpath`: its text, in the form that is printed.
+pub const JSONPATH: u32 = 4072;
 
 /// `record`
 pub const RECORD: u32 = 2249;
@@ -105,7 +107,7 @@ macro_rules! arrays {
 }
 
 /// The types that are not arrays.
-static SCALARS: [OtherType; 13] = [
+static SCALARS: [OtherType; 14] = [
     scalar(TIME, "time", "time without time zone", 8, |bytes, out| {
         let usecs = i64::from_le_bytes(bytes.try_into().ok()?);
         encode_any(&Datum::Int8(usecs), out)
@@ -126,6 +128,7 @@ static SCALARS: [OtherType; 13] = [
     }),
     scalar(JSON, "json", "json", -1, |_, _| None),
     scalar(JSONB, "jsonb", "jsonb", -1, super::jsonb::encode_key),
+    scalar(JSONPATH, "jsonpath", "jsonpath", -1, |_, _| None),
     scalar(RECORD, "record", "record", -1, super::record::encode_key),
     object(REGCLASS, "regclass"),
     object(REGNAMESPACE, "regnamespace"),
@@ -136,7 +139,7 @@ static SCALARS: [OtherType; 13] = [
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 29] = arrays! {
+static ARRAYS: [OtherType; 30] = arrays! {
     1000 "_bool" "boolean" of 16;
     2287 "_record" "record" of 2249;
     1001 "_bytea" "bytea" of 17;
@@ -160,6 +163,7 @@ static ARRAYS: [OtherType; 29] = arrays! {
     2951 "_uuid" "uuid" of 2950;
     199 "_json" "json" of 114;
     3807 "_jsonb" "jsonb" of 3802;
+    4073 "_jsonpath" "jsonpath" of 4072;
     2210 "_regclass" "regclass" of 2205;
     4090 "_regnamespace" "regnamespace" of 4089;
     1008 "_regproc" "regproc" of 24;

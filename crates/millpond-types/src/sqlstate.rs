@@ -61,6 +61,13 @@ impl SqlState {
     pub const ARRAY_SUBSCRIPT_ERROR: SqlState = SqlState(*b"2202E");
     pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: SqlState = SqlState(*b"2201W");
     pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: SqlState = SqlState(*b"2201X");
+    pub const INVALID_SQL_JSON_SUBSCRIPT: SqlState = SqlState(*b"22033");
+    pub const NON_NUMERIC_SQL_JSON_ITEM: SqlState = SqlState(*b"22036");
+    pub const SINGLETON_SQL_JSON_ITEM_REQUIRED: SqlState = SqlState(*b"22038");
+    pub const SQL_JSON_ARRAY_NOT_FOUND: SqlState = SqlState(*b"22039");
+    pub const SQL_JSON_MEMBER_NOT_FOUND: SqlState = SqlState(*b"2203A");
+    pub const SQL_JSON_NUMBER_NOT_FOUND: SqlState = SqlState(*b"2203B");
+    pub const SQL_JSON_OBJECT_NOT_FOUND: SqlState = SqlState(*b"2203C");
     pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState(*b"22P02");
     pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState(*b"22P03");
     pub const BAD_COPY_FILE_FORMAT: SqlState = SqlState(*b"22P04");

@@ -1,7 +1,7 @@
 //! Types and collations by their names.
 
 use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
-use millpond_types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ, UUID, types};
+use millpond_types::other::{INTERVAL, JSON, JSONB, JSONPATH, TIME, TIMETZ, UUID, types};
 
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
@@ -67,6 +67,7 @@ fn plain(name: &str) -> Result<DataType> {
         "uuid" => other(UUID, -1),
         "json" => other(JSON, -1),
         "jsonb" => other(JSONB, -1),
+        "jsonpath" => other(JSONPATH, -1),
         "oid" => DataType::Oid,
         "name" => DataType::Name,
         name => match types().find(|ty| ty.name == name && ty.element.is_some()) {

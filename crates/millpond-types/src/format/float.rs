@@ -255,7 +255,8 @@ fn special(trimmed: &str) -> Option<f64> {
     Some(if trimmed.starts_with('-') { -value } else { value })
 }
 
-pub(super) fn parse_f64(text: &str) -> Result<f64> {
+/// Reads a number of double precision.
+pub fn parse_f64(text: &str) -> Result<f64> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if let Some(value) = special(trimmed) {
         return Ok(value);

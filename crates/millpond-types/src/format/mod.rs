@@ -12,6 +12,7 @@ mod float;
 mod integer;
 pub mod interval;
 pub mod json;
+pub mod jsonpath;
 mod length;
 mod other;
 mod record;
@@ -29,6 +30,7 @@ pub use calendar::{
     in_date_range, in_timestamp_range,
 };
 pub use datetime::{DateFormat, DateOrder, DateStyle};
+pub use float::parse_f64;
 pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};

@@ -3,9 +3,11 @@
 use crate::Interval;
 use crate::jsonb::Json;
 use crate::other::{
-    INTERVAL, JSON, JSONB, RECORD, TIME, TIMETZ, UUID, names_objects, object_parts, timetz_parts,
+    INTERVAL, JSON, JSONB, JSONPATH, RECORD, TIME, TIMETZ, UUID, names_objects, object_parts,
+    timetz_parts,
 };
 
+use super::jsonpath::JsonPath;
 use super::{FormatOptions, array, binary, interval, json, record, time, uuid};
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
@@ -41,7 +43,7 @@ pub(super) fn encode_text(
             }
         }
         UUID => uuid::write(bytes, out),
-        JSON => out.extend_from_slice(bytes),
+        JSON | JSONPATH => out.extend_from_slice(bytes),
         JSONB => {
             if let Some(value) = Json::from_bytes(bytes) {
                 json::write(value, out);
@@ -74,6 +76,10 @@ pub(super) fn parse_text(
             Ok(Value::Other(JSON, text.as_bytes().into()))
         }
         JSONB => Ok(Value::Other(JSONB, json::to_jsonb(text)?.into())),
+        JSONPATH => {
+            let printed = JsonPath::parse(text)?.to_string();
+            Ok(Value::Other(JSONPATH, printed.into_bytes().into()))
+        }
         RECORD => Err(no_record_input()),
         _ => {
             let ty = DataType::Other { oid, typmod };
@@ -115,6 +121,10 @@ pub(super) fn encode_binary(ty: DataType, oid: u32, bytes: &[u8], out: &mut Vec<
                 json::write(value, out);
             }
         }
+        JSONPATH => {
+            out.push(1);
+            out.extend_from_slice(bytes);
+        }
         RECORD => record::encode_binary(bytes, out),
         _ if names_objects(oid) => {
             if let Some((number, _)) = object_parts(bytes) {
@@ -154,7 +164,7 @@ pub(super) fn decode_binary(oid: u32, typmod: i32, bytes: &[u8]) -> Result<Optio
                 None => None,
             }
         }
-        (JSON | JSONB, ..) => {
+        (JSON | JSONB | JSONPATH, ..) => {
             let text = if oid == JSON { Some(bytes) } else { bytes.strip_prefix(&[1]) };
             let Some(text) = text else { return Ok(None) };
             let text =

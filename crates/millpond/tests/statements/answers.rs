@@ -87,3 +87,8 @@ fn json() {
 fn records_of_json() {
     check(include_str!("answers/json_records.txt"));
 }
+
+#[test]
+fn paths_of_json() {
+    check(include_str!("answers/jsonpath.txt"));
+}

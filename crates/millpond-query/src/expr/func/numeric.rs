@@ -253,13 +253,13 @@ fn sign(x: NumericRef<'_>) -> Numeric {
     if x.is_nan() { Numeric::nan() } else { Numeric::from(i64::from(x.signum())) }
 }
 
-fn ceil(x: NumericRef<'_>) -> Result<Numeric> {
+pub(super) fn ceil(x: NumericRef<'_>) -> Result<Numeric> {
     let whole = trunc(x, 0)?;
     let up = whole.as_ref() < x;
     Ok(if up { whole.as_ref().add(Numeric::from(1i64).as_ref())? } else { whole })
 }
 
-fn floor(x: NumericRef<'_>) -> Result<Numeric> {
+pub(super) fn floor(x: NumericRef<'_>) -> Result<Numeric> {
     let whole = trunc(x, 0)?;
     let down = whole.as_ref() > x;
     Ok(if down { whole.as_ref().sub(Numeric::from(1i64).as_ref())? } else { whole })

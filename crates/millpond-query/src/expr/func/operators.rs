@@ -87,6 +87,7 @@ static TABLES: &[&[Operator]] = &[
     super::array::OPERATORS,
     super::json::CHANGE_OPERATORS,
     super::json::CONTAIN_OPERATORS,
+    super::json::JSONPATH_OPERATORS,
     super::json::OPERATORS,
     super::json::PATH_OPERATORS,
     super::datetime::OPERATORS,

@@ -5,6 +5,7 @@ mod build;
 mod change;
 mod contain;
 mod encode;
+mod jsonpath;
 mod member;
 mod path;
 mod record;
@@ -24,6 +25,9 @@ use crate::{DataType, Datum, Value};
 pub(super) use build::PROCS as BUILD;
 pub(super) use change::{OPERATORS as CHANGE_OPERATORS, PROCS as CHANGE};
 pub(super) use contain::{OPERATORS as CONTAIN_OPERATORS, PROCS as CONTAIN};
+pub(super) use jsonpath::{
+    OPERATOR_PROCS as PATH_OPERATOR_PROCS, OPERATORS as JSONPATH_OPERATORS, PROCS as JSONPATH,
+};
 pub(super) use member::{OPERATORS, PROCS};
 pub(super) use path::{OPERATORS as PATH_OPERATORS, PROCS as PATH};
 pub(super) use record::PROCS as RECORDS;

@@ -1,0 +1,432 @@
+//! How a path is evaluated: steps from one item to those that come next, in the order of the
+//! document.
+//!
+//! In lax mode an array stands for its elements where a step needs something else, and what is not
+//! there is no error. Errors that a predicate meets make it unknown.
+
+use std::cell::Cell;
+
+use millpond_types::jsonb::Json;
+use millpond_types::{Numeric, NumericRef};
+
+use super::item::Item;
+use super::method::is_for_arrays;
+use crate::error::{SqlError, SqlState};
+use crate::expr::Env;
+use crate::types::jsonpath::{Arith, Expr, JsonPath, Step};
+
+/// After how many steps an evaluation asks again whether it may go on.
+const STEPS_BETWEEN_CHECKS: u32 = 4096;
+
+/// Why an evaluation ends early.
+pub(super) enum Stop {
+    /// The path does not fit the document: an error that can be silenced.
+    Soft(SqlError),
+    Hard(SqlError),
+    /// An item was found, and no other one is needed.
+    Enough,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Stop>;
+
+impl From<SqlError> for Stop {
+    fn from(error: SqlError) -> Self {
+        Stop::Hard(error)
+    }
+}
+
+/// An error of the path.
+#[cold]
+pub(super) fn soft(sqlstate: SqlState, message: impl Into<String>) -> Stop {
+    Stop::Soft(SqlError::new(sqlstate, message))
+}
+
+/// Where found items go.
+pub(super) struct Found<'l, 'a> {
+    list: &'l mut Vec<Item<'a>>,
+    /// Whether one is enough.
+    first_only: bool,
+}
+
+impl<'a> Found<'_, 'a> {
+    pub(super) fn push(&mut self, item: Item<'a>) -> Result<()> {
+        self.list.push(item);
+        if self.first_only { Err(Stop::Enough) } else { Ok(()) }
+    }
+}
+
+/// One evaluation of a path.
+pub(super) struct Evaluation<'p, 'a> {
+    path: &'p JsonPath,
+    root: &'p Item<'a>,
+    vars: Option<Json<'a>>,
+    env: &'p Env<'p>,
+    steps: Cell<u32>,
+}
+
+/// What the words of a place mean, and how strict it is.
+#[derive(Clone)]
+pub(super) struct Scope<'a> {
+    /// `@`
+    current: Item<'a>,
+    /// `last` plus 1: the length of the array around.
+    length: usize,
+    /// Whether what is not there is no error.
+    pub(super) forgiving: bool,
+}
+
+impl<'p, 'a> Evaluation<'p, 'a> {
+    pub(super) fn new(
+        path: &'p JsonPath,
+        root: &'p Item<'a>,
+        vars: Option<Json<'a>>,
+        env: &'p Env<'p>,
+    ) -> Self {
+        Self { path, root, vars, env, steps: Cell::new(0) }
+    }
+
+    pub(super) fn is_lax(&self) -> bool {
+        self.path.lax
+    }
+
+    fn scope(&self) -> Scope<'a> {
+        Scope { current: self.root.clone(), length: 0, forgiving: self.path.lax }
+    }
+
+    /// All items.
+    pub(super) fn all(&self, list: &mut Vec<Item<'a>>) -> Result<()> {
+        let mut found = Found { list, first_only: false };
+        self.expr(&self.path.expr, &self.scope(), &mut found)
+    }
+
+    /// Whether there is an item.
+    pub(super) fn exists(&self) -> Result<bool> {
+        self.has_any(&self.path.expr, &self.scope())
+    }
+
+    /// Whether an expression gives an item. In strict mode all of it must be without errors.
+    pub(super) fn has_any(&self, expr: &Expr, scope: &Scope<'a>) -> Result<bool> {
+        let mut list = Vec::new();
+        let mut found = Found { list: &mut list, first_only: self.path.lax };
+        match self.expr(expr, scope, &mut found) {
+            Ok(()) | Err(Stop::Enough) => Ok(!list.is_empty()),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// The items of an operand. In lax mode arrays are their elements.
+    pub(super) fn operand(&self, expr: &Expr, scope: &Scope<'a>) -> Result<Vec<Item<'a>>> {
+        let mut list = Vec::new();
+        self.expr(expr, scope, &mut Found { list: &mut list, first_only: false })?;
+        if self.path.lax && list.iter().any(Item::is_array) {
+            let unwrapped = list.into_iter().flat_map(|item| match item.is_array() {
+                true => item.parts(),
+                false => vec![item],
+            });
+            return Ok(unwrapped.collect());
+        }
+        Ok(list)
+    }
+
+    fn tick(&self) -> Result<()> {
+        self.steps.set(self.steps.get().wrapping_add(1));
+        if self.steps.get().is_multiple_of(STEPS_BETWEEN_CHECKS) {
+            self.env.check_long_work()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn env(&self) -> &Env<'p> {
+        self.env
+    }
+
+    fn expr(&self, expr: &Expr, scope: &Scope<'a>, found: &mut Found<'_, 'a>) -> Result<()> {
+        self.tick()?;
+        match expr {
+            Expr::Path(head, steps) => {
+                if let Some(item) = self.single(head, scope)? {
+                    return self.steps(steps, item, scope, found);
+                }
+                let mut list = Vec::new();
+                self.expr(head, scope, &mut Found { list: &mut list, first_only: false })?;
+                list.into_iter().try_for_each(|item| self.steps(steps, item, scope, found))
+            }
+            Expr::Sign(minus, inner) => self.sign(*minus, inner, scope, found),
+            Expr::Arith(op, left, right) => {
+                let number = self.arith(*op, left, right, scope)?;
+                found.push(Item::Number(number))
+            }
+            _ => match self.single(expr, scope)? {
+                Some(item) => found.push(item),
+                None => {
+                    let truth = self.truth(expr, scope)?;
+                    found.push(truth.map_or(Item::Null, Item::Bool))
+                }
+            },
+        }
+    }
+
+    /// What is always one item.
+    fn single(&self, expr: &Expr, scope: &Scope<'a>) -> Result<Option<Item<'a>>> {
+        Ok(Some(match expr {
+            Expr::Root => self.root.clone(),
+            Expr::Current => scope.current.clone(),
+            Expr::Last => {
+                let last = i64::try_from(scope.length).unwrap_or(i64::MAX) - 1;
+                Item::Number(Numeric::from(last))
+            }
+            Expr::Null => Item::Null,
+            Expr::Bool(value) => Item::Bool(*value),
+            Expr::Number(number) => Item::Number(number.clone()),
+            Expr::String(text) => Item::Text(text.clone()),
+            Expr::Variable(name) => self.variable(name)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn variable(&self, name: &str) -> Result<Item<'a>> {
+        let found = match self.vars {
+            Some(Json::Object(vars)) => vars.get(name),
+            _ => None,
+        };
+        let found = found.map(|(json, bytes)| Item::Json(json, bytes));
+        found.ok_or_else(|| {
+            let what = format!("could not find jsonpath variable \"{name}\"");
+            Stop::Hard(SqlError::new(SqlState::UNDEFINED_OBJECT, what))
+        })
+    }
+
+    fn sign(
+        &self,
+        minus: bool,
+        inner: &Expr,
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
+        for item in self.operand(inner, scope)? {
+            let Some(number) = item.number() else {
+                let sign = if minus { '-' } else { '+' };
+                return Err(soft(
+                    SqlState::SQL_JSON_NUMBER_NOT_FOUND,
+                    format!("operand of unary jsonpath operator {sign} is not a numeric value"),
+                ));
+            };
+            found.push(Item::Number(if minus { number.neg() } else { number.to_owned() }))?;
+        }
+        Ok(())
+    }
+
+    fn arith(&self, op: Arith, left: &Expr, right: &Expr, scope: &Scope<'a>) -> Result<Numeric> {
+        let (left, right) = (self.operand(left, scope)?, self.operand(right, scope)?);
+        let (left, right) =
+            (single_number(&left, "left", op)?, single_number(&right, "right", op)?);
+        let computed = match op {
+            Arith::Add => left.add(right),
+            Arith::Sub => left.sub(right),
+            Arith::Mul => left.mul(right),
+            Arith::Div => left.div(right),
+            Arith::Mod => left.rem(right),
+        };
+        computed.map_err(|error| Stop::Soft(error.into()))
+    }
+
+    /// Follows steps from an item.
+    fn steps(
+        &self,
+        steps: &[Step],
+        item: Item<'a>,
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
+        let Some((step, rest)) = steps.split_first() else { return found.push(item) };
+        self.step(step, rest, item, self.path.lax, scope, found)
+    }
+
+    /// Follows a step from an item, and the rest. `unwraps`: if the item is an array and the step
+    /// is not for arrays, it is for the elements.
+    fn step(
+        &self,
+        step: &Step,
+        rest: &[Step],
+        item: Item<'a>,
+        unwraps: bool,
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
+        self.tick()?;
+        let is_for_arrays = matches!(step, Step::AnyArray | Step::Index(_) | Step::Any(..))
+            || matches!(step, Step::Method(method) if is_for_arrays(*method));
+        if unwraps && !is_for_arrays && item.is_array() {
+            let mut elements = item.parts().into_iter();
+            return elements
+                .try_for_each(|element| self.step(step, rest, element, false, scope, found));
+        }
+        match step {
+            Step::Key(name) => match (item.member(name), item.json()) {
+                (Some(member), _) => self.steps(rest, member, scope, found),
+                (None, _) if scope.forgiving => Ok(()),
+                (None, Json::Object(_)) => Err(soft(
+                    SqlState::SQL_JSON_MEMBER_NOT_FOUND,
+                    format!("JSON object does not contain key \"{name}\""),
+                )),
+                _ => Err(soft(
+                    SqlState::SQL_JSON_MEMBER_NOT_FOUND,
+                    "jsonpath member accessor can only be applied to an object",
+                )),
+            },
+            Step::AnyKey if matches!(item.json(), Json::Object(_)) => {
+                self.each(item.parts(), rest, scope, found)
+            }
+            Step::AnyKey if scope.forgiving => Ok(()),
+            Step::AnyKey => Err(soft(
+                SqlState::SQL_JSON_OBJECT_NOT_FOUND,
+                "jsonpath wildcard member accessor can only be applied to an object",
+            )),
+            Step::AnyArray if item.is_array() => self.each(item.parts(), rest, scope, found),
+            Step::AnyArray if self.path.lax => self.steps(rest, item, scope, found),
+            Step::AnyArray if scope.forgiving => Ok(()),
+            Step::AnyArray => Err(soft(
+                SqlState::SQL_JSON_ARRAY_NOT_FOUND,
+                "jsonpath wildcard array accessor can only be applied to an array",
+            )),
+            Step::Index(list) => self.index(list, rest, item, scope, found),
+            Step::Any(first, last) => {
+                let forgiving = Scope { forgiving: true, ..scope.clone() };
+                if *first == 0 {
+                    self.steps(rest, item.clone(), &forgiving, found)?;
+                }
+                self.levels(&item, 1, (*first, *last), rest, &forgiving, found)
+            }
+            Step::Filter(predicate) => {
+                let inner = Scope { current: item.clone(), ..scope.clone() };
+                match self.unknown_if_wrong(self.truth(predicate, &inner))? {
+                    Some(true) => self.steps(rest, item, scope, found),
+                    _ => Ok(()),
+                }
+            }
+            Step::Method(method) => {
+                let mut made = Vec::new();
+                self.method(*method, &item, scope, &mut made)?;
+                self.each(made, rest, scope, found)
+            }
+            Step::Datetime(_) => {
+                Err(SqlError::unsupported("the jsonpath item method .datetime()").into())
+            }
+        }
+    }
+
+    fn each(
+        &self,
+        items: Vec<Item<'a>>,
+        rest: &[Step],
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
+        items.into_iter().try_for_each(|item| self.steps(rest, item, scope, found))
+    }
+
+    /// `.**`: what is on some levels below an item.
+    fn levels(
+        &self,
+        item: &Item<'a>,
+        level: u32,
+        (first, last): (u32, u32),
+        rest: &[Step],
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
+        for part in item.parts() {
+            self.tick()?;
+            let only_leaves = first == Step::LAST_LEVEL && last == Step::LAST_LEVEL;
+            if level >= first || only_leaves && !part.is_container() {
+                self.steps(rest, part.clone(), scope, found)?;
+            }
+            if level < last {
+                self.levels(&part, level + 1, (first, last), rest, scope, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `[1, 3 to 5]`. In lax mode what is no array is an array of one element.
+    fn index(
+        &self,
+        list: &[(Expr, Option<Expr>)],
+        rest: &[Step],
+        item: Item<'a>,
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
+        let elements = match item.is_array() {
+            true => item.parts(),
+            false if self.path.lax => vec![item],
+            false if scope.forgiving => return Ok(()),
+            false => {
+                return Err(soft(
+                    SqlState::SQL_JSON_ARRAY_NOT_FOUND,
+                    "jsonpath array accessor can only be applied to an array",
+                ));
+            }
+        };
+        let length = i64::try_from(elements.len()).unwrap_or(i64::MAX);
+        let inner = Scope { length: elements.len(), ..scope.clone() };
+        for (from, to) in list {
+            let from = self.subscript(from, &inner)?;
+            let to = to.as_ref().map_or(Ok(from), |to| self.subscript(to, &inner))?;
+            if !scope.forgiving && (from < 0 || from > to || to >= length) {
+                return Err(soft(
+                    SqlState::INVALID_SQL_JSON_SUBSCRIPT,
+                    "jsonpath array subscript is out of bounds",
+                ));
+            }
+            for place in from.max(0)..=to.min(length - 1) {
+                let element = usize::try_from(place).ok().and_then(|place| elements.get(place));
+                if let Some(element) = element {
+                    self.steps(rest, element.clone(), scope, found)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn subscript(&self, expr: &Expr, scope: &Scope<'a>) -> Result<i64> {
+        let mut list = Vec::new();
+        self.expr(expr, scope, &mut Found { list: &mut list, first_only: false })?;
+        let number = match list.as_slice() {
+            [item] => item.number(),
+            _ => None,
+        };
+        let number = number.ok_or_else(|| {
+            soft(
+                SqlState::INVALID_SQL_JSON_SUBSCRIPT,
+                "jsonpath array subscript is not a single numeric value",
+            )
+        })?;
+        // What is behind the point is cut off.
+        let place = number.to_f64().trunc();
+        if place.abs() > f64::from(i32::MAX) || place.is_nan() {
+            return Err(soft(
+                SqlState::INVALID_SQL_JSON_SUBSCRIPT,
+                "jsonpath array subscript is out of integer range",
+            ));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "checked above")]
+        Ok(place as i64)
+    }
+}
+
+fn single_number<'i>(items: &'i [Item<'_>], side: &str, op: Arith) -> Result<NumericRef<'i>> {
+    let number = match items {
+        [item] => item.number(),
+        _ => None,
+    };
+    number.ok_or_else(|| {
+        soft(
+            SqlState::SINGLETON_SQL_JSON_ITEM_REQUIRED,
+            format!(
+                "{side} operand of jsonpath operator {} is not a single numeric value",
+                op.text()
+            ),
+        )
+    })
+}

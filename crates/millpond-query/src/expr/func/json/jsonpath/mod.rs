@@ -1,0 +1,154 @@
+//! `jsonb_path_query` and its kin: what a `jsonpath` finds in a `jsonb`.
+
+mod compare;
+mod eval;
+mod item;
+mod method;
+
+use millpond_types::jsonb::Json;
+use millpond_types::other::{JSONB, JSONPATH};
+
+use super::super::catalog::{BOOL, Param, Proc, proc};
+use super::super::operators::{Operator, Work, op};
+use super::super::row_list::RowList;
+use super::super::value::wrong_arguments;
+use super::super::{Body, Columns, rows};
+use super::{JSONB_TYPE, array_bytes, jsonb, jsonb_value};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expr::Env;
+use crate::types::jsonpath::JsonPath;
+use crate::{DataType, Datum, Value};
+use eval::{Evaluation, Stop};
+use item::Item;
+
+const PATH: Param = Param::Type(DataType::Other { oid: JSONPATH, typmod: -1 });
+const ROWS: Columns = &[(None, JSONB_TYPE)];
+
+/// The entries of a function: with variables and whether it is silent, and with defaults for these.
+macro_rules! entries {
+    ($oid:literal $name:literal: $result:expr, $body:expr) => {
+        [
+            proc($oid, $name, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body),
+            proc(0, $name, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body),
+            proc(0, $name, &[JSONB_TYPE, PATH], $result, $body),
+        ]
+    };
+}
+
+pub(in super::super) static PROCS: &[Proc] = [
+    entries!(4005 "jsonb_path_exists": BOOL, Body::Datums(exists)),
+    entries!(4009 "jsonb_path_match": BOOL, Body::Datums(matches)),
+    entries!(4006 "jsonb_path_query": JSONB_TYPE, rows(ROWS, query)),
+    entries!(4007 "jsonb_path_query_array": JSONB_TYPE, Body::Datums(query_array)),
+    entries!(4008 "jsonb_path_query_first": JSONB_TYPE, Body::Datums(query_first)),
+]
+.as_flattened();
+
+pub(in super::super) static OPERATOR_PROCS: &[Proc] = &[
+    proc(4010, "jsonb_path_exists_opr", &[JSONB_TYPE, PATH], BOOL, Body::Datums(exists_silently)),
+    proc(4011, "jsonb_path_match_opr", &[JSONB_TYPE, PATH], BOOL, Body::Datums(matches_silently)),
+];
+
+pub(in super::super) static OPERATORS: &[Operator] = &[
+    op("@?", &[JSONB_TYPE, PATH], BOOL, Work::Call("jsonb_path_exists_opr")),
+    op("@@", &[JSONB_TYPE, PATH], BOOL, Work::Call("jsonb_path_match_opr")),
+];
+
+/// A call's arguments.
+struct Call<'a> {
+    root: Item<'a>,
+    path: JsonPath,
+    vars: Option<Json<'a>>,
+    /// Whether errors of the path are none.
+    silent: bool,
+}
+
+impl<'a> Call<'a> {
+    fn new(args: &[Datum<'a>]) -> Result<Self> {
+        let [of, Datum::Other(JSONPATH, path), options @ ..] = args else {
+            return Err(wrong_arguments(args.len()));
+        };
+        let (json, bytes) = jsonb(of)?;
+        let text = std::str::from_utf8(path).map_err(|_| wrong_arguments(args.len()))?;
+        let vars = options.first().map(jsonb).transpose()?.map(|(vars, _)| vars);
+        if !matches!(vars, None | Some(Json::Object(_))) {
+            let error = super::invalid("\"vars\" argument is not an object");
+            return Err(error.detail(
+                "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
+            ));
+        }
+        let silent = matches!(options.get(1), Some(Datum::Bool(true)));
+        Ok(Self { root: Item::Json(json, bytes), path: JsonPath::parse(text)?, vars, silent })
+    }
+
+    fn silently(args: &[Datum<'a>]) -> Result<Self> {
+        Ok(Self { silent: true, ..Self::new(args)? })
+    }
+
+    /// What the path finds. With an error that is silenced, what it had found before.
+    fn items(&self, env: &Env<'_>) -> Result<Vec<Item<'a>>> {
+        let mut found = Vec::new();
+        let evaluation = Evaluation::new(&self.path, &self.root, self.vars, env);
+        match evaluation.all(&mut found) {
+            Err(Stop::Soft(_)) if self.silent => Ok(found),
+            Err(Stop::Soft(error) | Stop::Hard(error)) => Err(error),
+            Ok(()) | Err(Stop::Enough) => Ok(found),
+        }
+    }
+
+    fn exists(&self, env: &Env<'_>) -> Result<Value> {
+        let evaluation = Evaluation::new(&self.path, &self.root, self.vars, env);
+        match evaluation.exists() {
+            Ok(found) => Ok(Value::Bool(found)),
+            Err(Stop::Soft(_)) if self.silent => Ok(Value::Null),
+            Err(Stop::Soft(error) | Stop::Hard(error)) => Err(error),
+            Err(Stop::Enough) => Ok(Value::Bool(true)),
+        }
+    }
+
+    fn matches(&self, env: &Env<'_>) -> Result<Value> {
+        let found = self.items(env)?;
+        match found.as_slice() {
+            [Item::Bool(value) | Item::Json(Json::Bool(value), _)] => Ok(Value::Bool(*value)),
+            [Item::Null | Item::Json(Json::Null, _)] => Ok(Value::Null),
+            _ if self.silent => Ok(Value::Null),
+            _ => Err(SqlError::new(
+                SqlState::SINGLETON_SQL_JSON_ITEM_REQUIRED,
+                "single boolean result is expected",
+            )),
+        }
+    }
+}
+
+fn exists(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    Call::new(args)?.exists(env)
+}
+
+fn exists_silently(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    Call::silently(args)?.exists(env)
+}
+
+fn matches(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    Call::new(args)?.matches(env)
+}
+
+fn matches_silently(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    Call::silently(args)?.matches(env)
+}
+
+fn query(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
+    let found = Call::new(args)?.items(list.env)?;
+    found.iter().try_for_each(|item| list.push([Value::Other(JSONB, item.bytes()?.into())]))
+}
+
+fn query_array(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    let found = Call::new(args)?.items(env)?;
+    let elements = found.iter().map(Item::bytes).collect::<Result<Vec<_>>>()?;
+    array_bytes(elements.iter().map(|bytes| &**bytes)).map(jsonb_value)
+}
+
+fn query_first(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    let found = Call::new(args)?.items(env)?;
+    let first = found.first().map(Item::bytes).transpose()?;
+    Ok(first.map_or(Value::Null, |bytes| Value::Other(JSONB, bytes.into())))
+}
