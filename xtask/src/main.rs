@@ -103,6 +103,17 @@ enum Habit {
         #[arg(long)]
         full: bool,
     },
+    /// Many random queries, compiled to be fast: their rewritings, and the queries and calls beside
+    /// PostgreSQL 15 where it is installed. `rewritings`, `queries` and `calls` select.
+    Random {
+        tests: Vec<String>,
+        /// How many queries each test runs.
+        #[arg(long, default_value_t = 100_000)]
+        queries: u64,
+        /// The first seed, to repeat a run.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// PostgreSQL's regression statements beside a private PostgreSQL 15: the share with the same
     /// result.
     Scoreboard(scoreboard::Options),
@@ -160,6 +171,16 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Targets { install: true, .. } => systems::install_targets(),
         Habit::Targets { server, install: false } => systems::targets(server),
         Habit::Musl { full } => systems::musl(full),
+        Habit::Random { tests, queries, seed } => {
+            let build = ["test", "--profile", "soak", "-p", "millpond", "--no-default-features"];
+            let mut run = cargo(&[&build[..], &["--test", "random", "--", "--nocapture"]].concat())
+                .args(&tests)
+                .env("MILLPOND_RANDOM_QUERIES", &queries.to_string());
+            if let Some(seed) = seed {
+                run = run.env("MILLPOND_RANDOM_SEED", &seed.to_string());
+            }
+            run.run()
+        }
         Habit::Scoreboard(options) => scoreboard::run(&options),
         Habit::Sqllogictest(options) => scoreboard::logic::run(&options),
         Habit::Layers => layers::check(),

@@ -26,7 +26,7 @@ mod parser;
 pub mod tree;
 
 pub use error::{SqlState, SyntaxError};
-pub use lexer::{Token, TokenKind, Tokens};
+pub use lexer::{PlainStrings, Token, TokenKind, Tokens};
 
 /// The longest text that is parsed, in bytes. PostgreSQL's limit is the same.
 pub const LONGEST_TEXT: usize = (1 << 30) - 1;
@@ -38,7 +38,7 @@ pub const LONGEST_TEXT: usize = (1 << 30) - 1;
 /// The first thing in the text that PostgreSQL 15's scanner or grammar refuses. The error is 54001
 /// if a statement nests too deep, and 54000 if the text is too long.
 pub fn parse(text: &str) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
-    parse_tokens(text, tokens(text)?)
+    parse_tokens(text, tokens(text, PlainStrings::Standard)?)
 }
 
 /// Splits a text into tokens, for callers that look at them before they are parsed: their number
@@ -47,13 +47,13 @@ pub fn parse(text: &str) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
 /// # Errors
 ///
 /// 54000 if the text is too long. What the scanner refuses is in the answer.
-pub fn tokens(text: &str) -> Result<Tokens, Box<SyntaxError>> {
+pub fn tokens(text: &str, strings: PlainStrings) -> Result<Tokens, Box<SyntaxError>> {
     if text.len() > LONGEST_TEXT {
         let message = format!("statement of {} bytes is too long", text.len());
         let error = SyntaxError::new(SqlState::ProgramLimitExceeded, message, 0);
         return Err(error.without_location());
     }
-    Ok(lexer::tokens(text))
+    Ok(lexer::tokens(text, strings))
 }
 
 /// Parses all statements of a text that has been split into these tokens.
@@ -99,5 +99,5 @@ pub fn parse_lifted(text: &str, tokens: Tokens) -> Result<Lifted, Box<SyntaxErro
 ///
 /// As [`parse`].
 pub fn parse_expression(text: &str) -> Result<tree::Expr, Box<SyntaxError>> {
-    parser::expression(text, tokens(text)?)
+    parser::expression(text, tokens(text, PlainStrings::Standard)?)
 }

@@ -67,7 +67,7 @@ pub enum DataType {
     /// `character varying(n)`, `n` in characters
     Varchar(Option<u32>),
     /// `character(n)`: stored without its trailing spaces, which do not count in comparisons. They
-    /// are added again when the value is printed.
+    /// are added again when the value is printed. 0 is `bpchar` without a length.
     Char(u32),
     /// `name`: at most 63 bytes of text. What is longer is cut.
     Name,
@@ -130,6 +130,7 @@ impl DataType {
     /// PostgreSQL's `pg_attribute.atttypmod`: -1 without a modifier.
     pub const fn typmod(self) -> i32 {
         match self {
+            Self::Char(0) => -1,
             Self::Varchar(Some(n)) | Self::Char(n) => n as i32 + 4,
             Self::Numeric { precision_scale: Some((precision, scale)) } => {
                 (((precision as i32) << 16) | (scale as i32 & 0x7ff)) + 4
@@ -180,7 +181,7 @@ impl DataType {
             26 => Self::Oid,
             700 => Self::Float4,
             701 => Self::Float8,
-            1042 => Self::Char(length.unwrap_or(1)),
+            1042 => Self::Char(length.unwrap_or(0)),
             1043 => Self::Varchar(length),
             1082 => Self::Date,
             1114 => Self::Timestamp(digits),
@@ -266,6 +267,7 @@ impl std::fmt::Display for DataType {
             Self::Text => f.write_str("text"),
             Self::Varchar(None) => f.write_str("character varying"),
             Self::Varchar(Some(n)) => write!(f, "character varying({n})"),
+            Self::Char(0) => f.write_str("character"),
             Self::Char(n) => write!(f, "character({n})"),
             Self::Name => f.write_str("name"),
             Self::Bytea => f.write_str("bytea"),

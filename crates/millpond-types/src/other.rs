@@ -55,6 +55,11 @@ pub const REGROLE: u32 = 4096;
 /// `regtype`
 pub const REGTYPE: u32 = 2206;
 
+/// `int2vector`, an array of numbers whose text has no braces, with subscripts from 0.
+pub const INT2VECTOR: u32 = 22;
+/// `oidvector`, likewise.
+pub const OIDVECTOR: u32 = 30;
+
 /// How a type's bytes are appended to a key; `None` if the type has no order, or the bytes are
 /// damaged.
 type EncodeKey = fn(&[u8], &mut Vec<u8>) -> Option<()>;
@@ -172,9 +177,20 @@ static ARRAYS: [OtherType; 30] = arrays! {
     2211 "_regtype" "regtype" of 2206;
 };
 
+/// The arrays that no type has as that of its arrays.
+static VECTORS: [OtherType; 2] = arrays! {
+    22 "int2vector" "int2vector" of 21;
+    30 "oidvector" "oidvector" of 26;
+};
+
 /// All types that are held as bytes.
 pub fn types() -> impl Iterator<Item = &'static OtherType> {
-    SCALARS.iter().chain(&ARRAYS)
+    SCALARS.iter().chain(&ARRAYS).chain(&VECTORS)
+}
+
+/// Whether it is `int2vector` or `oidvector`.
+pub const fn is_vector(oid: u32) -> bool {
+    matches!(oid, INT2VECTOR | OIDVECTOR)
 }
 
 /// What is known about a type; `None` if it is not one of these.
@@ -208,7 +224,9 @@ pub(super) fn write_name(
     f: &mut std::fmt::Formatter<'_>,
 ) -> std::fmt::Result {
     use std::fmt::Display;
-    if let Some(element) = ty.element {
+    if let Some(element) = ty.element
+        && !is_vector(ty.oid)
+    {
         return match DataType::from_oid(element, typmod) {
             Some(element) if typmod != -1 => write!(f, "{element}[]"),
             _ => write!(f, "{}[]", ty.title),
@@ -386,7 +404,9 @@ mod tests {
         assert_eq!(oids.len(), types().count());
         for ty in types() {
             assert_eq!(DataType::from_oid(ty.oid, -1).map(DataType::oid), Some(ty.oid));
-            if let Some(element) = ty.element {
+            if let Some(element) = ty.element
+                && !is_vector(ty.oid)
+            {
                 assert_eq!(array_of(element).map(|found| found.oid), Some(ty.oid));
             }
         }

@@ -71,6 +71,7 @@ impl SqlState {
     pub const INVALID_TEXT_REPRESENTATION: SqlState = SqlState(*b"22P02");
     pub const INVALID_BINARY_REPRESENTATION: SqlState = SqlState(*b"22P03");
     pub const BAD_COPY_FILE_FORMAT: SqlState = SqlState(*b"22P04");
+    pub const NONSTANDARD_USE_OF_ESCAPE_CHARACTER: SqlState = SqlState(*b"22P06");
     pub const NOT_NULL_VIOLATION: SqlState = SqlState(*b"23502");
     pub const UNIQUE_VIOLATION: SqlState = SqlState(*b"23505");
     pub const ACTIVE_SQL_TRANSACTION: SqlState = SqlState(*b"25001");
@@ -107,6 +108,7 @@ impl SqlState {
     pub const DUPLICATE_PREPARED_STATEMENT: SqlState = SqlState(*b"42P05");
     pub const DUPLICATE_TABLE: SqlState = SqlState(*b"42P07");
     pub const INVALID_COLUMN_REFERENCE: SqlState = SqlState(*b"42P10");
+    pub const INVALID_CURSOR_DEFINITION: SqlState = SqlState(*b"42P11");
     pub const INVALID_TABLE_DEFINITION: SqlState = SqlState(*b"42P16");
     pub const INDETERMINATE_DATATYPE: SqlState = SqlState(*b"42P18");
     pub const AMBIGUOUS_FUNCTION: SqlState = SqlState(*b"42725");

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use millpond_buffer::RelationId;
 
 use super::def::{IndexDef, TableDef};
-use super::rows::IndexFlags;
 use super::state::CatalogState;
 use super::stats::TableStats;
 use crate::ids::Oid;
@@ -20,6 +19,8 @@ pub(crate) enum Change {
     PutTable(Arc<TableDef>),
     DropTable(Oid),
     AddIndex(Arc<IndexDef>),
+    /// The same index in another file.
+    ReplaceIndex(Arc<IndexDef>),
     DropIndex {
         table: Oid,
         index: Oid,
@@ -48,6 +49,11 @@ impl Change {
             Self::AddIndex(index) => redefine(state, index.table, |table| {
                 table.add_index(Arc::clone(index));
             }),
+            Self::ReplaceIndex(index) => redefine(state, index.table, |table| {
+                if let Some(old) = table.indexes.iter_mut().find(|old| old.oid == index.oid) {
+                    *old = Arc::clone(index);
+                }
+            }),
             Self::DropIndex { table, index } => redefine(state, *table, |table| {
                 let indexes = std::mem::take(&mut table.indexes);
                 table.indexes = indexes.into_iter().filter(|kept| kept.oid != *index).collect();
@@ -67,17 +73,7 @@ impl Change {
                     let Some(at) = table.indexes.iter().position(|index| index.oid == *oid) else {
                         continue;
                     };
-                    let old = &table.indexes[at];
-                    let flags = IndexFlags {
-                        unique: old.unique,
-                        primary: old.primary,
-                        constraint: old.constraint,
-                    };
-                    let columns = old.columns.to_vec();
-                    let name = old.name.clone();
-                    let new =
-                        IndexDef::new(table, *oid, name, *storage, columns, flags, old.fillfactor);
-                    if let Some(new) = new {
+                    if let Some(new) = table.indexes[at].in_file(table, *storage) {
                         table.indexes[at] = Arc::new(new);
                     }
                 }

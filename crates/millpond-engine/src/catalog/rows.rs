@@ -398,4 +398,12 @@ impl IndexDef {
             valid_after: std::sync::atomic::AtomicU64::new(0),
         })
     }
+
+    /// The same index in another file, with what it is known to lack forgotten.
+    pub(crate) fn in_file(&self, table: &TableDef, storage: RelationId) -> Option<Self> {
+        let flags =
+            IndexFlags { unique: self.unique, primary: self.primary, constraint: self.constraint };
+        let (name, columns) = (self.name.clone(), self.columns.to_vec());
+        Self::new(table, self.oid, name, storage, columns, flags, self.fillfactor)
+    }
 }

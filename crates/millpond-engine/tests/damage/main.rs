@@ -9,6 +9,7 @@ mod expected;
 mod log;
 mod matrix;
 mod older;
+mod rebuilt;
 mod settling;
 mod system;
 

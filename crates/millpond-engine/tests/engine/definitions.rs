@@ -127,6 +127,61 @@ fn indexes_are_built_from_rows_and_kept_up() {
 }
 
 #[test]
+fn indexes_are_built_again_in_new_files() {
+    let (dir, engine, mut session, accounts) = bank(3000);
+    run(&mut session, |s| s.ddl().create_index(index(accounts.oid, &[1, 0]))).unwrap();
+    let accounts = table(&session, "accounts");
+    let files = engine.pool().store().relations().unwrap().len();
+    let storages = |session: &Session| {
+        let accounts = table(session, "accounts");
+        Vec::from_iter(accounts.indexes.iter().map(|index| index.storage))
+    };
+    let before = storages(&session);
+
+    // A rollback leaves the old files.
+    session.begin(RC).unwrap();
+    session.start_statement().unwrap();
+    session.ddl().reindex(accounts.oid, None).unwrap();
+    session.abort();
+    assert_eq!(storages(&session), before);
+    assert_eq!(engine.pool().store().relations().unwrap().len(), files);
+
+    run(&mut session, |s| {
+        for id in 0..1000 {
+            let mut found = find(s, &accounts, id)?;
+            assert!(matches!(s.delete(&accounts, &mut found)?, RowOutcome::Done(_)));
+        }
+        Ok(())
+    })
+    .unwrap();
+    let by_owner = accounts.indexes[1].oid;
+    let names = run(&mut session, |s| s.ddl().reindex(accounts.oid, Some(by_owner))).unwrap();
+    assert_eq!(names, ["accounts_owner_id_idx"]);
+    let after = storages(&session);
+    assert_eq!(after[0], before[0]);
+    assert_ne!(after[1], before[1]);
+    let names = run(&mut session, |s| s.ddl().reindex(accounts.oid, None)).unwrap();
+    assert_eq!(names, ["accounts_pkey", "accounts_owner_id_idx"]);
+    assert_ne!(storages(&session)[0], before[0]);
+    assert_eq!(engine.pool().store().relations().unwrap().len(), files);
+    let accounts = table(&session, "accounts");
+    run(&mut session, |s| {
+        assert_eq!(balance(s, &accounts, 500)?, None);
+        assert_eq!(balance(s, &accounts, 1500)?, Some(100));
+        assert_eq!(ids(s, &accounts, Direction::Forward)?, Vec::from_iter(1000..3000));
+        Ok(())
+    })
+    .unwrap();
+    assert!(run(&mut session, |s| s.insert(&accounts, &row(1500, "x", 1))).is_err());
+    assert_whole(&engine);
+    close(session, engine);
+    let engine = open(dir.path());
+    let session = engine.session().unwrap();
+    assert_eq!(table(&session, "accounts").indexes.len(), 2);
+    assert_whole(&engine);
+}
+
+#[test]
 fn definitions_are_transactional() {
     let (dir, engine, mut session) = opened();
     let mut other = engine.session().unwrap();

@@ -372,7 +372,12 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
         );
         return Err(binder.source.place(error, places.get(at).copied()));
     }
-    let function = if is_star { F::CountRows } else { function };
+    let of_array = matches!(written.as_slice(), [Ty::Known(own)] if own.element().is_some());
+    let function = match function {
+        _ if is_star => F::CountRows,
+        F::ArrayAgg if of_array => F::ArrayAggOfArrays,
+        function => function,
+    };
     Ok(AggregateCall { function, args, distinct, order_by, filter, ty })
 }
 

@@ -63,7 +63,8 @@ impl Expr {
         varies
     }
 
-    fn is_same_for_all_rows(&self) -> bool {
+    /// Whether it reads no row, in the row's place or by a query, and has one value for all rows.
+    pub(crate) fn is_same_for_all_rows(&self) -> bool {
         let mut has_query = false;
         self.walk(&mut |e| has_query |= matches!(e, Expr::Subquery(_) | Expr::SubPlan(_)));
         !has_query && !self.waits() && self.is_fixed_by(&|_| false)

@@ -1,6 +1,6 @@
 //! PostgreSQL's rules for which types go together.
 
-use millpond_types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ};
+use millpond_types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ, is_vector};
 
 use crate::DataType;
 
@@ -120,7 +120,7 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
         Category::Alone(_) => a.base(),
         Category::Array => {
             let (x, y) = (a.element()?, b.element()?);
-            if x.oid() != y.oid() {
+            if a.oid() != b.oid() {
                 return None;
             }
             // Elements have to compare, too.
@@ -210,9 +210,10 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
     }
 }
 
-/// Whether a rule holds for the elements of two array types.
+/// Whether a rule holds for the elements of two array types. No other array converts to a vector.
 fn elements(from: DataType, to: DataType, rule: fn(DataType, DataType) -> bool) -> bool {
-    from.element().zip(to.element()).is_some_and(|(from, to)| rule(from, to))
+    (!is_vector(to.oid()) || from.oid() == to.oid())
+        && from.element().zip(to.element()).is_some_and(|(from, to)| rule(from, to))
 }
 
 /// Whether PostgreSQL converts by itself when a value is stored in a column.

@@ -5,6 +5,7 @@
 
 mod copy;
 pub mod data_type;
+mod escape;
 mod name;
 mod option;
 mod source;
@@ -13,7 +14,7 @@ mod tests;
 mod utility;
 
 use millpond_syntax::tree::{self, RawStmt};
-use millpond_syntax::{LiftedLiteral, SyntaxError, Tokens, tree::Statement as Tree};
+use millpond_syntax::{LiftedLiteral, PlainStrings, SyntaxError, Tokens, tree::Statement as Tree};
 
 pub use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 pub use data_type::is_bytewise;
@@ -61,6 +62,17 @@ pub struct VacuumOptions {
     pub usage_limit_kb: Option<u32>,
 }
 
+/// What REINDEX builds again: an index, or those of a table, a schema or the database.
+#[derive(Debug, Clone)]
+pub enum Reindexed {
+    Index(Name),
+    Table(Name),
+    Schema(String),
+    /// Its catalogs.
+    System(String),
+    Database(String),
+}
+
 /// PREPARE.
 #[derive(Debug, Clone)]
 pub struct Prepare {
@@ -69,6 +81,22 @@ pub struct Prepare {
     /// Where the statement that it prepares is.
     pub location: u32,
     pub length: u32,
+}
+
+/// EXPLAIN.
+#[derive(Debug, Clone)]
+pub struct Explain {
+    pub analyze: bool,
+    pub statement: Statement,
+    /// The table that the statement would make of its rows.
+    pub creates: Option<Creates>,
+}
+
+/// What CREATE TABLE AS and SELECT INTO make.
+#[derive(Debug, Clone)]
+pub struct Creates {
+    pub name: Name,
+    pub if_not_exists: bool,
 }
 
 /// A query.
@@ -136,12 +164,13 @@ pub enum Statement {
         options: VacuumOptions,
         tables: Vec<(Name, Vec<tree::Name>)>,
     },
+    Reindex {
+        what: Reindexed,
+        verbose: bool,
+    },
     Checkpoint,
     Copy(Box<Copy>),
-    Explain {
-        analyze: bool,
-        statement: Box<Statement>,
-    },
+    Explain(Box<Explain>),
     Prepare(Box<Prepare>),
     Execute {
         name: String,
@@ -185,15 +214,36 @@ const MEMORY_OF_TOKEN: usize = 220;
 
 /// Parses a text of any number of statements. Empty ones are left out.
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
+    of_tokens(sql, tokens(sql, PlainStrings::Standard)?)
+}
+
+/// The same with escapes in plain strings. `warn` gets warnings of such escapes.
+pub fn parse_escapes(sql: &str, warn: &mut dyn FnMut(SqlError)) -> Result<Vec<Statement>> {
+    let tokens = tokens(sql, PlainStrings::Escapes)?;
     let source = Source::new(sql);
-    let parsed = millpond_syntax::parse_tokens(sql, tokens(sql)?);
+    let places = escape::first_escapes(sql, &tokens.list);
+    places.iter().for_each(|place| warn(escape::warning(place, &source)));
+    let statements = of_tokens(sql, tokens)?;
+    // A default is kept as text, which is read in the standard way later.
+    let keeps_text = |statement: &Statement| matches!(statement, Statement::CreateTable(_));
+    if !places.is_empty() && statements.iter().any(keeps_text) {
+        let what = "CREATE TABLE with a backslash in a string while standard_conforming_strings is \
+                    off";
+        return Err(SqlError::unsupported(what).hint("Write the string as E'...'."));
+    }
+    Ok(statements)
+}
+
+fn of_tokens(sql: &str, tokens: Tokens) -> Result<Vec<Statement>> {
+    let source = Source::new(sql);
+    let parsed = millpond_syntax::parse_tokens(sql, tokens);
     let parsed = parsed.map_err(|error| refused(&error, sql))?;
     parsed.into_iter().map(|raw| statement(raw, source)).collect()
 }
 
 /// The tokens of a text whose tree there is room for.
-fn tokens(sql: &str) -> Result<Tokens> {
-    let tokens = millpond_syntax::tokens(sql).map_err(|error| refused(&error, sql))?;
+fn tokens(sql: &str, strings: PlainStrings) -> Result<Tokens> {
+    let tokens = millpond_syntax::tokens(sql, strings).map_err(|error| refused(&error, sql))?;
     ValueRoom::check_for(tokens.list.len().saturating_mul(MEMORY_OF_TOKEN), "parser")?;
     Ok(tokens)
 }
@@ -212,7 +262,8 @@ fn statement(raw: RawStmt, source: Source<'_>) -> Result<Statement> {
 /// Parses a text whose literals the lexer has lifted out: each becomes the parameter of its number.
 /// `None`: the text only makes sense with its literals in place.
 pub fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> {
-    let lifted = millpond_syntax::parse_lifted(sql, tokens(sql).ok()?).ok()?;
+    let lifted =
+        millpond_syntax::parse_lifted(sql, tokens(sql, PlainStrings::Standard).ok()?).ok()?;
     let is_same = |(found, known): (&LiftedLiteral, &Literal)| {
         let is_string = matches!(known.kind, LiteralKind::String(_));
         let start = known.start - u32::from(is_string);

@@ -7,6 +7,7 @@ use millpond_syntax::tree::{
     self, DeleteStmt, Indirection, Node, RangeVar, ResTarget, SetClause, UpdateStmt,
 };
 
+use super::access;
 use super::scope::{FromScope, FromTable, find_table, undefined_table};
 use super::{ChangePlan, Output, Planner, Target};
 use crate::DataType;
@@ -189,6 +190,7 @@ impl Planner<'_> {
         let condition = self.where_clause(update.where_clause.as_ref(), binder, &scope)?;
         let (access, filter, _) = self.access(&table, condition.as_ref(), &[]);
         let returning = self.returning(&update.returning_list, &table, &alias, binder)?;
+        let filter = filter.map(access::in_order);
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: Some(set), returning })
     }
@@ -207,6 +209,7 @@ impl Planner<'_> {
         let condition = self.where_clause(delete.where_clause.as_ref(), binder, &scope)?;
         let (access, filter, _) = self.access(&table, condition.as_ref(), &[]);
         let returning = self.returning(&delete.returning_list, &table, &alias, binder)?;
+        let filter = filter.map(access::in_order);
         let rows = Target::Accessed { access, filter, condition };
         Ok(ChangePlan { table, rows, set: None, returning })
     }

@@ -83,6 +83,7 @@ impl Planner<'_> {
         }
         let first_only = extreme.is_some() && is_ordered;
         let table = Some(table);
+        let filter = filter.map(access::in_order);
         Ok(SelectPlan { table, access, filter, condition, first_only, results, lock: None })
     }
 

@@ -35,6 +35,8 @@ pub(super) enum State {
     SystemScan(SystemScanState),
     /// Of a node that is nothing but its input's state.
     Input(Box<State>),
+    /// Of a condition that reads no row.
+    Gate(Box<GateState>),
     NestedLoop(Box<NestedLoopState>),
     /// Of a reader of a query of WITH.
     Reader(Cursor),
@@ -52,6 +54,24 @@ pub(super) enum State {
     Fragment(Box<Fragment>),
 }
 
+/// Rows under a condition that reads none of them: it is computed once, before them.
+pub(super) struct GateState {
+    input: State,
+    /// Whether it holds, once that is known.
+    is_open: Option<bool>,
+}
+
+impl GateState {
+    fn is_open(&mut self, condition: &Expr, cx: &Context<'_>) -> Result<bool> {
+        if let Some(is_open) = self.is_open {
+            return Ok(is_open);
+        }
+        let is_open = condition.holds(&cx.env())?;
+        self.is_open = Some(is_open);
+        Ok(is_open)
+    }
+}
+
 impl State {
     /// The state of a node that has not begun.
     pub(super) fn new(node: &Node, cx: &Context<'_>) -> Result<Self> {
@@ -60,6 +80,9 @@ impl State {
             Node::Scan(scan) if is_system(&scan.table) => Self::SystemScan(Default::default()),
             Node::Scan(_) => Self::Scan(Box::default()),
             Node::Sample(_) => Self::Sample(Box::default()),
+            Node::Filter { input, condition } if condition.is_same_for_all_rows() => {
+                Self::Gate(boxed(|| Ok(GateState { input: Self::new(input, cx)?, is_open: None }))?)
+            }
             Node::Project { input, .. }
             | Node::Filter { input, .. }
             | Node::LockRows { input, .. } => Self::Input(Box::new(Self::new(input, cx)?)),
@@ -117,6 +140,9 @@ impl State {
                 }
                 cx.work().tick()?;
             },
+            (Self::Gate(gate), Node::Filter { input, condition }) => {
+                Ok(gate.is_open(condition, cx)? && gate.input.next(input, cx)?)
+            }
             (Self::Reader(cursor), Node::Cte { slot, cte, .. }) => {
                 cte::scan(*cte, *slot, cursor, cx)
             }
@@ -156,6 +182,10 @@ impl State {
             Self::Sample(state) => state.rescan(),
             Self::SystemScan(state) => state.rescan(),
             Self::Input(state) => state.rescan(),
+            Self::Gate(gate) => {
+                gate.is_open = None;
+                gate.input.rescan();
+            }
             Self::Reader(cursor) => cursor.reset(),
             Self::NestedLoop(state) => state.rescan(),
             Self::Limit(state) => state.rescan(),
@@ -193,6 +223,12 @@ impl State {
                 let Some(mut begun) = state.begin_fragment(input, cx)? else { return Ok(None) };
                 begun.filter(condition, cx)?;
                 Ok(Some(begun))
+            }
+            (Self::Gate(gate), Node::Filter { input, condition }) => {
+                match gate.is_open(condition, cx)? {
+                    true => gate.input.begin_fragment(input, cx),
+                    false => Ok(None),
+                }
             }
             (Self::Input(state), Node::Project { input, slot, exprs }) => {
                 let Some(mut begun) = state.begin_fragment(input, cx)? else { return Ok(None) };

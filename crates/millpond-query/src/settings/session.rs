@@ -87,6 +87,7 @@ struct Hot {
     commit_delay: CommitDelay,
     default_read_only: bool,
     default_isolation_is_plain: bool,
+    standard_strings: bool,
     format: FormatOptions,
     bulk_access: BulkAccess,
 }
@@ -104,6 +105,7 @@ impl SessionSettings {
             commit_delay: CommitDelay::default(),
             default_read_only: false,
             default_isolation_is_plain: true,
+            standard_strings: true,
             format: FormatOptions::default(),
             bulk_access: BulkAccess::default(),
         };
@@ -237,6 +239,11 @@ impl SessionSettings {
     /// Whether `default_transaction_isolation` has the value that it has if nothing sets it.
     pub fn default_isolation_is_plain(&self) -> bool {
         self.hot.default_isolation_is_plain
+    }
+
+    /// `standard_conforming_strings`.
+    pub fn standard_strings(&self) -> bool {
+        self.hot.standard_strings
     }
 
     /// How bulk work uses the buffer pool.
@@ -407,6 +414,7 @@ impl SessionSettings {
             default_read_only: self.bool("default_transaction_read_only"),
             default_isolation_is_plain: self.text("default_transaction_isolation")
                 == "read committed",
+            standard_strings: self.bool("standard_conforming_strings"),
             format: FormatOptions {
                 zone: Zone::parse(self.text("TimeZone")).map_or(Zone::UTC, |(zone, _)| zone),
                 bytea_escape: self.text("bytea_output") == "escape",

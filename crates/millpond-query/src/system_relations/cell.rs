@@ -2,7 +2,7 @@
 
 use millpond_types::Interval;
 use millpond_types::array::Dimension;
-use millpond_types::other::{INTERVAL, REGTYPE, object_value};
+use millpond_types::other::{INT2VECTOR, INTERVAL, OIDVECTOR, REGTYPE, is_vector, object_value};
 
 use crate::error::Result;
 use crate::types::array;
@@ -145,8 +145,8 @@ impl Kind {
             Kind::Int2Array => 1005,
             Kind::OidArray => 1028,
             Kind::TypeArray => REGTYPE_ARRAY,
-            Kind::Int2Vector => 22,
-            Kind::OidVector => 30,
+            Kind::Int2Vector => INT2VECTOR,
+            Kind::OidVector => OIDVECTOR,
         }
     }
 
@@ -167,15 +167,12 @@ impl Kind {
             Kind::TimestampTz => DataType::Timestamptz(None),
             Kind::Interval => other(INTERVAL),
             Kind::TextArray | Kind::CharArray | Kind::AclArray => other(TEXT_ARRAY),
-            Kind::Int2Array | Kind::Int2Vector => other(INT2_ARRAY),
-            Kind::OidArray | Kind::OidVector => other(OID_ARRAY),
+            Kind::Int2Array => other(INT2_ARRAY),
+            Kind::OidArray => other(OID_ARRAY),
+            Kind::Int2Vector => other(INT2VECTOR),
+            Kind::OidVector => other(OIDVECTOR),
             Kind::TypeArray => other(REGTYPE_ARRAY),
         }
-    }
-
-    /// Whether values are arrays whose text has no braces.
-    pub fn is_vector(self) -> bool {
-        matches!(self, Kind::Int2Vector | Kind::OidVector)
     }
 
     /// A cell of a column of this type as the executor has it.
@@ -216,9 +213,10 @@ impl Kind {
         length: usize,
         elements: &mut dyn Iterator<Item = Datum<'a>>,
     ) -> Result<Value> {
-        let lower = if self.is_vector() { 0 } else { 1 };
+        let oid = self.data_type().oid();
+        let lower = if is_vector(oid) { 0 } else { 1 };
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        Ok(array::build(self.data_type().oid(), &[Dimension { length, lower }], elements)?)
+        Ok(array::build(oid, &[Dimension { length, lower }], elements)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::Kind::{
-    AclArray, Bool, Char, CharArray, Float4, Int2, Name, Oid, OidVector, Text, TextArray,
+    AclArray, Bool, Char, CharArray, Float4, Int2, Name, Oid, OidArray, OidVector, Text, TextArray,
 };
 use super::aggregates::{Aggregate, aggregates};
 use super::types::{IoFunction, io_functions};
@@ -44,11 +44,11 @@ const PG_PROC: Columns = &[
     ("pronargdefaults", Int2),
     ("prorettype", Oid),
     ("proargtypes", OidVector),
-    ("proallargtypes", OidVector),
+    ("proallargtypes", OidArray),
     ("proargmodes", CharArray),
     ("proargnames", TextArray),
     ("proargdefaults", Text),
-    ("protrftypes", OidVector),
+    ("protrftypes", OidArray),
     ("prosrc", Text),
     ("probin", Text),
     ("prosqlbody", Text),

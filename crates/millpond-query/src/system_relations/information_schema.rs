@@ -155,7 +155,7 @@ fn plain_name(ty: DataType) -> String {
 fn modifiers(ty: DataType) -> (Option<u32>, Option<i32>, Option<i32>, Option<i32>) {
     match ty {
         DataType::Varchar(length) => (length, None, None, None),
-        DataType::Char(length) => (Some(length), None, None, None),
+        DataType::Char(length) => (Some(length).filter(|length| *length > 0), None, None, None),
         DataType::Int2 => (None, Some(16), Some(0), None),
         DataType::Int4 => (None, Some(32), Some(0), None),
         DataType::Int8 => (None, Some(64), Some(0), None),

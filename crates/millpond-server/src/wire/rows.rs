@@ -6,10 +6,6 @@ use millpond::types::{FormatOptions, binary, text};
 use millpond::{ColumnDesc, DataType, Datum, Result, SqlError, SqlState, Value};
 use millpond_sync::prefetch::prefetch;
 
-/// PostgreSQL's numbers of `int2vector` and `oidvector`.
-const INT2VECTOR: u32 = 22;
-const OIDVECTOR: u32 = 30;
-
 /// The formats in which a portal's columns are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ResultFormats {
@@ -38,8 +34,6 @@ impl ResultFormats {
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Text,
-    /// Text, of an array that is told to be a vector.
-    Vector,
     Binary,
     /// Binary, of a type that the engine stores as a wider integer: `oid` or `xid`.
     Narrow,
@@ -61,7 +55,6 @@ impl RowCodec {
         self.columns.clear();
         self.columns.extend(columns.iter().enumerate().map(|(i, column)| {
             let form = match formats.of(i) {
-                0 if matches!(column.type_oid, INT2VECTOR | OIDVECTOR) => Form::Vector,
                 0 => Form::Text,
                 _ if column.type_oid == column.ty.oid() => Form::Binary,
                 _ if matches!(column.ty, DataType::Int8) => Form::Narrow,
@@ -106,7 +99,6 @@ impl RowCodec {
             (Form::Text, _) | (Form::Verbatim, Datum::Text(_)) => {
                 text::encode(ty, value, &self.options, out);
             }
-            (Form::Vector, _) => text::encode_vector(value, &self.options, out),
             // Object ids are unsigned and have 32 bits at most.
             (Form::Narrow, Datum::Int8(id)) => out.extend_from_slice(&(*id as u32).to_be_bytes()),
             _ => binary::encode(ty, value, out),

@@ -87,9 +87,19 @@ pub struct Tokens {
     pub error: Option<Box<SyntaxError>>,
 }
 
+/// What a backslash in a literal in plain quotes is: `standard_conforming_strings`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlainStrings {
+    /// A character like others.
+    #[default]
+    Standard,
+    /// The beginning of an escape, as in `E'...'`.
+    Escapes,
+}
+
 /// Splits `text` into tokens. The caller has checked that its length fits into 32 bits.
-pub fn tokens(text: &str) -> Tokens {
-    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, list: Vec::new() };
+pub fn tokens(text: &str, strings: PlainStrings) -> Tokens {
+    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, list: Vec::new(), strings };
     lexer.list.reserve(text.len() / 5 + 4);
     let error = loop {
         match lexer.next() {
@@ -112,6 +122,7 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     list: Vec<Token>,
+    strings: PlainStrings,
 }
 
 impl Lexer<'_> {
@@ -135,7 +146,7 @@ impl Lexer<'_> {
         }
         let kind = self.token(start)?;
         if self.unicode_before_uescape() {
-            if kind != TokenKind::String {
+            if self.bytes.get(start) != Some(&b'\'') {
                 return Err(self.uescape_error(start));
             }
             return self.join_uescape(start).map(|()| true);
@@ -147,6 +158,9 @@ impl Lexer<'_> {
     fn token(&mut self, start: usize) -> Lex<TokenKind> {
         let first = self.byte(0);
         match first {
+            b'\'' if self.strings == PlainStrings::Escapes => {
+                self.string(start, TokenKind::EscapeString, 0)
+            }
             b'\'' => self.string(start, TokenKind::String, 0),
             b'e' | b'E' if self.byte(1) == b'\'' => self.string(start, TokenKind::EscapeString, 1),
             b'b' | b'B' if self.byte(1) == b'\'' => self.string(start, TokenKind::BitString, 1),
@@ -157,6 +171,7 @@ impl Lexer<'_> {
                 Ok(TokenKind::Keyword(Keyword::Nchar))
             }
             b'u' | b'U' if self.byte(1) == b'&' && self.byte(2) == b'\'' => {
+                self.check_unicode_string(start)?;
                 self.string(start, TokenKind::UnicodeString, 2)
             }
             b'u' | b'U' if self.byte(1) == b'&' && self.byte(2) == b'"' => {

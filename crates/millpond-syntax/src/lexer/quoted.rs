@@ -1,6 +1,6 @@
 //! The extent of what stands in quotes.
 
-use super::{Lex, Lexer, TokenKind, is_ident_start};
+use super::{Lex, Lexer, PlainStrings, TokenKind, is_ident_start};
 use crate::error::{SqlState, SyntaxError};
 use crate::keyword::Keyword;
 
@@ -102,6 +102,18 @@ impl Lexer<'_> {
             }
             None => Err(self.unterminated("unterminated dollar-quoted string", start)),
         }
+    }
+
+    /// Unicode escapes in strings may hide a quote from who reads backslashes differently.
+    pub(super) fn check_unicode_string(&self, start: usize) -> Lex<()> {
+        if self.strings == PlainStrings::Standard {
+            return Ok(());
+        }
+        let message = "unsafe use of string constant with Unicode escapes";
+        let detail = "String constants with Unicode escapes cannot be used when \
+                      standard_conforming_strings is off.";
+        let error = SyntaxError::new(SqlState::FeatureNotSupported, message, start as u32);
+        Err(error.with_detail(detail))
     }
 
     /// Whether the last tokens are a literal with Unicode escapes and UESCAPE.

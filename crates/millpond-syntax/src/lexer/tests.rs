@@ -1,16 +1,16 @@
 use super::*;
 
 fn kinds(text: &str) -> Vec<TokenKind> {
-    tokens(text).list.iter().map(|token| token.kind).collect()
+    tokens(text, PlainStrings::Standard).list.iter().map(|token| token.kind).collect()
 }
 
 fn texts(text: &str) -> Vec<&str> {
-    let list = tokens(text).list;
+    let list = tokens(text, PlainStrings::Standard).list;
     list.iter().map(|token| &text[token.start as usize..token.end as usize]).collect()
 }
 
 fn value_of(text: &str) -> String {
-    let tokens = tokens(text);
+    let tokens = tokens(text, PlainStrings::Standard);
     assert!(tokens.error.is_none(), "{text}: {:?}", tokens.error);
     let token = tokens.list[0];
     let text = &text[token.start as usize..token.end as usize];
@@ -98,4 +98,19 @@ fn a_dollar_alone_is_a_character() {
         kinds("$ $a"),
         [TokenKind::Char(b'$'), TokenKind::Char(b'$'), TokenKind::Ident, TokenKind::End,]
     );
+}
+
+#[test]
+fn plain_strings_have_escapes_where_that_is_asked_for() {
+    let text = r"'a\nb' 'c''d\'' E'\t' $$\n$$ 'x'";
+    let tokens = tokens(text, PlainStrings::Escapes);
+    assert!(tokens.error.is_none(), "{:?}", tokens.error);
+    let strings = tokens.list.iter().filter(|token| token.kind != TokenKind::End);
+    let values = strings.map(|token| {
+        let piece = &text[token.start as usize..token.end as usize];
+        value::string(token.kind, piece, token.start).unwrap()
+    });
+    assert_eq!(Vec::from_iter(values.map(String::from)), ["a\nb", "c'd'", "\t", "\\n", "x"]);
+    let refused = super::tokens("u&'a'", PlainStrings::Escapes).error.unwrap();
+    assert_eq!(refused.code, SqlState::FeatureNotSupported);
 }

@@ -55,7 +55,10 @@ pub fn string(kind: TokenKind, text: &str, start: u32) -> Lex<Text> {
         }
         TokenKind::BitString => Ok(format!("b{}", parts(text, 1, kind).0).into()),
         TokenKind::HexString => Ok(format!("x{}", parts(text, 1, kind).0).into()),
-        TokenKind::EscapeString => escaped(&parts(text, 1, kind).0, start),
+        TokenKind::EscapeString => {
+            let prefix = usize::from(!text.starts_with('\''));
+            escaped(&parts(text, prefix, kind).0, start, prefix)
+        }
         TokenKind::UnicodeString => {
             let (inside, end) = parts(text, 2, kind);
             unicode(&inside, uescape(text, end), start).map(Into::into)
@@ -109,10 +112,11 @@ fn uescape(text: &str, end: usize) -> u8 {
     }
 }
 
-/// Resolves the escapes of `E'...'`, whose first byte is at `start`.
-fn escaped(inside: &str, start: u32) -> Lex<Text> {
+/// Resolves the escapes of a string that begins at `start`, with a letter or none.
+fn escaped(inside: &str, start: u32, prefix: usize) -> Lex<Text> {
     let mut bytes: Vec<u8> = Vec::with_capacity(inside.len());
-    let mut halves = Halves { text: inside, first: start + 2, high: None, named: true };
+    let mut halves =
+        Halves { text: inside, first: start + prefix as u32 + 1, high: None, named: true };
     let source = inside.as_bytes();
     let mut at = 0;
     while let Some(&byte) = source.get(at) {

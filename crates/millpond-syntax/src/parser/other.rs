@@ -162,7 +162,6 @@ impl Parser<'_> {
             Keyword::Do => "DO",
             Keyword::Call => "CALL",
             Keyword::Cluster => "CLUSTER",
-            Keyword::Reindex => "REINDEX",
             Keyword::Refresh => "REFRESH MATERIALIZED VIEW",
             Keyword::Import => "IMPORT FOREIGN SCHEMA",
             Keyword::Reassign => "REASSIGN OWNED",

@@ -48,6 +48,7 @@ impl Parser<'_> {
                 self.bump();
                 Ok(Statement::Checkpoint)
             }
+            Keyword::Reindex => self.reindex(),
             Keyword::Discard => self.discard(),
             Keyword::Listen | Keyword::Unlisten | Keyword::Notify => self.notify(keyword),
             Keyword::Create => self.create(),

@@ -5,8 +5,8 @@ use super::{Parse, Parser};
 use crate::keyword::Keyword;
 use crate::tree::{
     DeclareCursorStmt, DefElem, DiscardMode, DropBehavior, ExecuteStmt, ExplainStmt,
-    FetchDirection, FetchStmt, LockMode, LockStmt, Name, PrepareStmt, RangeVar, Statement,
-    TruncateStmt, VacuumStmt,
+    FetchDirection, FetchStmt, LockMode, LockStmt, Name, PrepareStmt, RangeVar, ReindexObject,
+    ReindexStmt, Statement, TruncateStmt, VacuumStmt,
 };
 
 impl Parser<'_> {
@@ -279,6 +279,23 @@ impl Parser<'_> {
     fn vacuum_relation(&mut self) -> Parse<(RangeVar, Vec<Name>)> {
         let relation = self.qualified_name()?;
         Ok((relation, self.opt_column_list()?))
+    }
+
+    pub(super) fn reindex(&mut self) -> Parse<Statement> {
+        self.bump();
+        let options = if self.is_char(b'(') { self.utility_options()? } else { Vec::new() };
+        let kinds =
+            [Keyword::Index, Keyword::Table, Keyword::Schema, Keyword::System, Keyword::Database];
+        let Some(kind) = self.take_one_of(&kinds) else { return Err(self.unexpected()) };
+        let concurrent = self.take_keyword(Keyword::Concurrently);
+        let object = match kind {
+            Keyword::Index => ReindexObject::Index(self.qualified_name()?),
+            Keyword::Table => ReindexObject::Table(self.qualified_name()?),
+            Keyword::Schema => ReindexObject::Schema(self.col_id()?),
+            Keyword::System => ReindexObject::System(self.col_id()?),
+            _ => ReindexObject::Database(self.col_id()?),
+        };
+        Ok(Statement::Reindex(Box::new(ReindexStmt { object, concurrent, options })))
     }
 
     pub(super) fn discard(&mut self) -> Parse<Statement> {

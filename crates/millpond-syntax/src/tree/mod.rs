@@ -53,6 +53,7 @@ pub enum Statement {
     /// SHOW. The name is `all` for all.
     VariableShow(Name),
     Lock(Box<LockStmt>),
+    Reindex(Box<ReindexStmt>),
     Truncate(Box<TruncateStmt>),
     Vacuum(Box<VacuumStmt>),
     Checkpoint,

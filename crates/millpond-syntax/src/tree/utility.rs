@@ -127,6 +127,23 @@ pub enum VariableValue {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+pub struct ReindexStmt {
+    pub object: ReindexObject,
+    /// CONCURRENTLY
+    pub concurrent: bool,
+    pub options: Vec<DefElem>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReindexObject {
+    Index(RangeVar),
+    Table(RangeVar),
+    Schema(Name),
+    System(Name),
+    Database(Name),
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct LockStmt {
     pub relations: Vec<RangeVar>,
     pub mode: LockMode,

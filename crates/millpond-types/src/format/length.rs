@@ -17,6 +17,7 @@ const MAX_NAME: usize = 63;
 /// as they are stored.
 pub fn coerce_text(ty: DataType, text: &str, explicit: bool) -> Result<&str> {
     let limit = match ty {
+        DataType::Char(0) => usize::MAX,
         DataType::Varchar(Some(limit)) | DataType::Char(limit) => limit as usize,
         DataType::Name => return Ok(&text[..text.floor_char_boundary(MAX_NAME)]),
         _ => return Ok(text),

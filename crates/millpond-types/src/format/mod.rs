@@ -15,6 +15,7 @@ pub mod json;
 pub mod jsonpath;
 mod length;
 mod other;
+mod posix_zone;
 mod record;
 pub mod text;
 pub mod time;

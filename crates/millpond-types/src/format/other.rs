@@ -3,8 +3,8 @@
 use crate::Interval;
 use crate::jsonb::Json;
 use crate::other::{
-    INTERVAL, JSON, JSONB, JSONPATH, RECORD, TIME, TIMETZ, UUID, names_objects, object_parts,
-    timetz_parts,
+    INTERVAL, JSON, JSONB, JSONPATH, RECORD, TIME, TIMETZ, UUID, is_vector, names_objects,
+    object_parts, timetz_parts,
 };
 
 use super::jsonpath::JsonPath;
@@ -55,6 +55,7 @@ pub(super) fn encode_text(
                 out.extend_from_slice(name.as_bytes());
             }
         }
+        _ if is_vector(oid) => array::write_vector(oid, bytes, options, out),
         _ => array::write(type_of(ty, oid), bytes, options, out),
     }
 }
@@ -81,6 +82,7 @@ pub(super) fn parse_text(
             Ok(Value::Other(JSONPATH, printed.into_bytes().into()))
         }
         RECORD => Err(no_record_input()),
+        _ if is_vector(oid) => array::parse_vector(oid, text, options),
         _ => {
             let ty = DataType::Other { oid, typmod };
             if ty.element().is_some() {

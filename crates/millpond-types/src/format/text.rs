@@ -59,17 +59,6 @@ pub fn parse(ty: DataType, text: &str, options: &FormatOptions) -> Result<Value>
     }
 }
 
-/// Appends an array as an `int2vector` or `oidvector` is written: elements with spaces between.
-pub fn encode_vector(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
-    let Some(array) = super::array::array_of(datum) else { return };
-    for (place, element) in array.iter().enumerate() {
-        if place > 0 {
-            out.push(b' ');
-        }
-        encode(DataType::Int8, &element, options, out);
-    }
-}
-
 /// Reads a value without copying strings: what needs memory of its own is put into `hold`.
 pub fn parse_borrowed<'a>(
     ty: DataType,

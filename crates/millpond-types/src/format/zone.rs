@@ -1,9 +1,10 @@
 //! Time zones: how far a session's clock is from UTC.
 //!
-//! Without the feature `time-zones` there are UTC and zones of a fixed offset; with it every zone
-//! of the IANA's database. Its rules are known until 2100. A later year is read as an earlier one
+//! Without the feature `time-zones` there are UTC and zones in POSIX's form; with it every zone of
+//! the IANA's database. Its rules are known until 2100. A later year is read as an earlier one
 //! whose days fall on the same days of the week.
 
+use super::posix_zone::{Posix, PosixZone};
 use crate::{TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY};
 
 const USECS_PER_SECOND: i64 = 1_000_000;
@@ -30,6 +31,8 @@ const UTC_NAMES: &[&str] = &[
 pub enum Zone {
     /// A fixed offset: seconds east of UTC.
     Fixed(i32),
+    /// A zone with rules of its own.
+    Posix(PosixZone),
     /// A zone of the IANA's database.
     #[cfg(feature = "time-zones")]
     Named(chrono_tz::Tz),
@@ -49,22 +52,33 @@ impl Zone {
     pub const UTC: Zone = Zone::Fixed(0);
 
     /// The zone of a text as `SET TimeZone` takes it, and how `SHOW` spells it. The text is a name,
-    /// hours east of UTC, or an offset in POSIX's form, which counts to the west.
+    /// or hours east of UTC.
     pub fn parse(text: &str) -> Option<(Zone, String)> {
-        let text = text.trim();
-        if let Ok(hours) = text.parse::<f64>() {
-            return hours_east(hours);
+        match text.trim().parse::<f64>() {
+            Ok(hours) => hours_east(hours),
+            Err(_) => Self::named(text),
         }
-        if let Some(name) = UTC_NAMES.iter().find(|name| name.eq_ignore_ascii_case(text)) {
+    }
+
+    /// The zone of a name, and how `SHOW` spells it. A name may be in POSIX's form, which counts to
+    /// the west.
+    pub fn named(name: &str) -> Option<(Zone, String)> {
+        let name = name.trim();
+        if let Some(name) = UTC_NAMES.iter().find(|utc| utc.eq_ignore_ascii_case(name)) {
             return Some((Zone::UTC, (*name).to_owned()));
         }
         #[cfg(feature = "time-zones")]
         if let Some(zone) =
-            chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(text))
+            chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(name))
         {
             return Some((Zone::Named(*zone), zone.name().to_owned()));
         }
-        posix(text).map(|seconds| (Zone::Fixed(seconds), text.to_ascii_uppercase()))
+        let name = name.to_ascii_uppercase();
+        let zone = match Posix::parse(&name)? {
+            Posix::Fixed(seconds) => Zone::Fixed(seconds),
+            Posix::Changing(zone) => Zone::Posix(zone),
+        };
+        Some((zone, name))
     }
 
     /// The same zone where one of its abbreviations was written. A time that the clock skips is
@@ -79,10 +93,9 @@ impl Zone {
 
     /// Seconds east of UTC at that time (microseconds since 2000, UTC).
     pub fn offset_at(self, utc: i64) -> i32 {
-        // Zones without rules don't ask.
-        let _ = utc;
         match self {
             Zone::Fixed(seconds) => seconds,
+            Zone::Posix(zone) => zone.offset_at(utc),
             #[cfg(feature = "time-zones")]
             Zone::Named(zone) | Zone::Abbreviated(zone) => named::offset_at(zone, utc),
         }
@@ -92,9 +105,9 @@ impl Zone {
     /// the clock skips is read as if it had not been put forward yet. A time that it shows twice is
     /// read as the later of the two.
     pub fn offset_of_local(self, local: i64) -> i32 {
-        let _ = local;
         match self {
             Zone::Fixed(seconds) => seconds,
+            Zone::Posix(zone) => zone.offset_of_local(local),
             #[cfg(feature = "time-zones")]
             Zone::Named(zone) => named::offset_of_local(zone, local),
             #[cfg(feature = "time-zones")]
@@ -123,9 +136,9 @@ impl Zone {
 
     /// What the zone is called at that time: `CET`, or an offset where it has no letters.
     pub fn abbreviation_at(self, utc: i64) -> String {
-        let _ = utc;
         match self {
             Zone::UTC => "UTC".to_owned(),
+            Zone::Posix(zone) => Zone::Fixed(zone.offset_at(utc)).abbreviation_at(utc),
             Zone::Fixed(seconds) => {
                 let sign = if seconds < 0 { '-' } else { '+' };
                 let [hours, minutes, rest] =
@@ -175,27 +188,6 @@ fn hours_east(hours: f64) -> Option<(Zone, String)> {
     };
     let (iso, posix) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
     Some((Zone::Fixed(seconds), format!("<{iso}{shown}>{posix}{shown}")))
-}
-
-/// The seconds east of UTC that a text in POSIX's form means, without daylight saving: `EST5`,
-/// `<+0530>-05:30`. As in PostgreSQL the name may be short or missing: `+02:00` is west of UTC.
-fn posix(text: &str) -> Option<i32> {
-    let rest = match text.strip_prefix('<') {
-        Some(bracketed) => bracketed.split_once('>')?.1,
-        None => text.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
-    };
-    let (sign, digits) = match rest.strip_prefix('-') {
-        Some(digits) => (1, digits),
-        None => (-1, rest.strip_prefix('+').unwrap_or(rest)),
-    };
-    let mut parts = [0i32; 3];
-    for (index, part) in digits.split(':').enumerate() {
-        let fits = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-        *parts.get_mut(index)? = if fits { part.parse().ok()? } else { return None };
-    }
-    let [hours, minutes, seconds] = parts;
-    let fits = hours <= MOST_HOURS && minutes < 60 && seconds < 60;
-    fits.then_some(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
 #[cfg(feature = "time-zones")]

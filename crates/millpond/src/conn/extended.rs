@@ -85,7 +85,8 @@ impl Connection {
                 }
             }
             Body::Utility(statement) => {
-                let item = Item::Parsed(Arc::clone(statement));
+                let types = Arc::clone(&prepared.description.params);
+                let item = Item::Bound(Arc::clone(statement), types, portal.params.clone());
                 self.step(&item, &prepared.sql, false, sink)
             }
         };

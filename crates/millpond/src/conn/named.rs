@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use millpond_syntax::tree;
 
-use super::portal::Portal;
-use super::prepared::{Body, PreparedStatements};
+use super::portal::{Portal, plan_again};
+use super::prepared::{Body, Prepared, PreparedStatements};
 use super::session::SqlSession;
 use super::types::Params;
+use super::utility::explain::explain_plan;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::{Binder, Coercion, NoColumns, ParamTypes};
 use millpond_query::expr::{Env, Row};
-use millpond_query::parse::{Prepare, Source, Which, data_type};
+use millpond_query::parse::{Explain, Prepare, Source, Which, data_type};
 use millpond_query::query::PreparedInfo;
 use millpond_query::sink::{CommandTag, RowSink};
 
@@ -64,6 +65,31 @@ impl PreparedStatements {
         columns: bool,
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
+        let (prepared, params) = self.called(session, name, args, sql)?;
+        match &prepared.body {
+            Body::Planned(slot) => {
+                let described = match prepared.columns() {
+                    Some(found) if columns => sink.columns(found),
+                    _ => Ok(()),
+                };
+                described?;
+                let mut portal = Portal::new(Arc::clone(&prepared), params);
+                let tag = portal.run(session, &prepared, slot, 0, sink)?;
+                count_execution(session, name);
+                Ok(tag)
+            }
+            _ => Err(SqlError::unsupported("EXECUTE of such a statement")),
+        }
+    }
+
+    /// The statement that EXECUTE names, and the values of its parameters.
+    fn called(
+        &self,
+        session: &SqlSession,
+        name: &str,
+        args: &[tree::Expr],
+        sql: &str,
+    ) -> Result<(Arc<Prepared>, Params)> {
         let prepared = Arc::clone(self.find(name)?);
         if args.len() != prepared.params().len() {
             return Err(SqlError::new(
@@ -77,31 +103,31 @@ impl PreparedStatements {
             )));
         }
         let mut params = Params::new();
-        {
-            let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
-            let facts = session.facts();
-            let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
-            for (arg, ty) in args.iter().zip(prepared.params()) {
-                let expr = binder.bind_as(arg, *ty, Coercion::Assignment, &NoColumns)?;
-                params.push(expr.eval(&env)?.into_value());
-            }
+        let mut binder = Binder::new(Source::new(sql), ParamTypes::None);
+        let facts = session.facts();
+        let env = Env { row: Row::None, params: &[], facts: &facts, subplans: None };
+        for (arg, ty) in args.iter().zip(prepared.params()) {
+            let expr = binder.bind_as(arg, *ty, Coercion::Assignment, &NoColumns)?;
+            params.push(expr.eval(&env)?.into_value());
         }
-        match &prepared.body {
-            Body::Planned(slot) => {
-                let described = match prepared.columns() {
-                    Some(found) if columns => sink.columns(found),
-                    _ => Ok(()),
-                };
-                described?;
-                let mut portal = Portal::new(Arc::clone(&prepared), params);
-                let tag = portal.run(session, &prepared, slot, 0, sink)?;
-                if let Some(named) = session.named.iter_mut().find(|named| named.name == name) {
-                    named.executions += 1;
-                }
-                Ok(tag)
-            }
-            _ => Err(SqlError::unsupported("EXECUTE of such a statement")),
-        }
+        Ok((prepared, params))
+    }
+
+    /// EXPLAIN EXECUTE.
+    pub(super) fn explain_named(
+        &self,
+        session: &mut SqlSession,
+        explain: &Explain,
+        (name, args): (&str, &[tree::Expr]),
+        sql: &str,
+        columns: bool,
+        sink: &mut dyn RowSink,
+    ) -> Result<CommandTag> {
+        let (prepared, params) = self.called(session, name, args, sql)?;
+        let plan = |session: &SqlSession| plan_again(session, &prepared);
+        let tag = explain_plan(session, explain, &plan, &params, columns, sink)?;
+        count_execution(session, name);
+        Ok(tag)
     }
 
     /// DEALLOCATE.
@@ -122,5 +148,11 @@ impl PreparedStatements {
                 Ok(CommandTag::plain("DEALLOCATE"))
             }
         }
+    }
+}
+
+fn count_execution(session: &mut SqlSession, name: &str) {
+    if let Some(named) = session.named.iter_mut().find(|named| named.name == name) {
+        named.executions += 1;
     }
 }

@@ -19,7 +19,7 @@ use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 #[derive(Debug)]
 pub struct Portal {
     pub(super) prepared: Arc<Prepared>,
-    params: Params,
+    pub(super) params: Params,
     pub(super) state: PortalState,
     /// What it reads, once it has been executed.
     reads: Option<Reads>,
@@ -152,8 +152,8 @@ impl Portal {
 }
 
 /// Plans a prepared statement for the catalog as it is now.
-fn plan_again(session: &SqlSession, prepared: &Prepared) -> Result<Arc<Planned>> {
-    let mut parsed = session.parse(&prepared.sql)?;
+pub(super) fn plan_again(session: &SqlSession, prepared: &Prepared) -> Result<Arc<Planned>> {
+    let mut parsed = session.parse_again(&prepared.sql, prepared.standard_strings)?;
     if parsed.len() != 1 {
         return Err(SqlError::internal("a prepared statement has changed"));
     }

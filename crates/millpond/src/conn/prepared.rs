@@ -31,6 +31,8 @@ pub struct Prepared {
     pub(super) sql: String,
     /// Tells it from all others; 0 while it is being made.
     pub(super) number: u64,
+    /// What `standard_conforming_strings` was when the text was read.
+    pub(super) standard_strings: bool,
     pub(super) body: Body,
 }
 
@@ -40,7 +42,7 @@ impl Prepared {
         let description =
             Description { params: Arc::clone(&planned.params), columns: planned.columns.clone() };
         let body = Body::Planned(Mutex::new(planned));
-        Self { description, sql: sql.to_owned(), number: 0, body }
+        Self { description, sql: sql.to_owned(), number: 0, standard_strings: true, body }
     }
 }
 
@@ -100,7 +102,9 @@ impl PreparedStatements {
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
         let generation = session.engine.catalog_generation();
-        if session.block != Block::Failed
+        let standard_strings = session.settings.standard_strings();
+        if standard_strings
+            && session.block != Block::Failed
             && let Some(recent) = self.recent.get(sql)
             && recent.generation == generation
             && recent.param_types == param_types
@@ -115,8 +119,10 @@ impl PreparedStatements {
         self.count = self.count.wrapping_add(1);
         let process = u64::from(session.process_id().cast_unsigned());
         prepared.number = (process << 32) | u64::from(self.count);
+        prepared.standard_strings = standard_strings;
         let prepared = Arc::new(prepared);
         if let Body::Planned(_) = prepared.body
+            && standard_strings
             && sql.len() <= RECENT_TEXT_BYTES
         {
             if self.recent.len() >= RECENT_STATEMENTS {
@@ -151,7 +157,7 @@ impl PreparedStatements {
         let Some(statement) = statement else {
             let description = Description { params: Arc::new([]), columns: None };
             let (sql, body) = (sql.to_owned(), Body::Empty);
-            return Ok(Prepared { description, sql, number: 0, body });
+            return Ok(Prepared { description, sql, number: 0, standard_strings: true, body });
         };
         self.prepare_statement(session, statement, sql, param_types)
     }
@@ -163,27 +169,31 @@ impl PreparedStatements {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Prepared> {
-        if let Statement::Query(_)
-        | Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_) = &statement
-        {
+        if has_plan(&statement) {
             let types = ParamTypes::Declared(param_types.to_vec());
             let planned = Arc::new(session.plan(&statement, sql, types)?);
             share_plan(session, sql, param_types, &planned);
             return Ok(Prepared::of_plan(planned, sql));
         }
+        let params = match &statement {
+            Statement::Explain(explain) if has_plan(&explain.statement) => {
+                let types = ParamTypes::Declared(param_types.to_vec());
+                session.plan(&explain.statement, sql, types)?.params
+            }
+            _ => Arc::new([]),
+        };
         let columns = self.utility_columns(&statement)?;
         let body = Body::Utility(Arc::new(statement));
-        let description = Description { params: Arc::new([]), columns };
-        Ok(Prepared { description, sql: sql.to_owned(), number: 0, body })
+        let description = Description { params, columns };
+        let sql = sql.to_owned();
+        Ok(Prepared { description, sql, number: 0, standard_strings: true, body })
     }
 
     /// The columns that a statement without a plan returns.
     fn utility_columns(&self, statement: &Statement) -> Result<Option<Arc<[ColumnDesc]>>> {
         Ok(match statement {
             Statement::Show(which) => Some(show_columns(which)?.into()),
-            Statement::Explain { .. } => Some(explain_columns().into()),
+            Statement::Explain(_) => Some(explain_columns().into()),
             Statement::Execute { name, .. } => self.find(name)?.description.columns.clone(),
             _ => None,
         })
@@ -206,6 +216,12 @@ impl PreparedStatements {
     }
 }
 
+/// Whether a statement runs by a plan.
+pub(super) fn has_plan(statement: &Statement) -> bool {
+    use Statement as S;
+    matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_))
+}
+
 /// The plan with which another connection has prepared the same statement.
 fn known_plan(
     session: &SqlSession,
@@ -213,7 +229,10 @@ fn known_plan(
     param_types: &[Option<DataType>],
     generation: u64,
 ) -> Option<Arc<Planned>> {
-    if session.block == Block::Failed || !session.engine.sees_the_latest_catalog() {
+    if session.block == Block::Failed
+        || !session.settings.standard_strings()
+        || !session.engine.sees_the_latest_catalog()
+    {
         return None;
     }
     let key = prepared_key(sql, param_types);
@@ -227,7 +246,10 @@ fn share_plan(
     param_types: &[Option<DataType>],
     planned: &Arc<Planned>,
 ) {
-    if sql.len() <= RECENT_TEXT_BYTES && session.engine.sees_the_latest_catalog() {
+    if sql.len() <= RECENT_TEXT_BYTES
+        && session.settings.standard_strings()
+        && session.engine.sees_the_latest_catalog()
+    {
         let key = prepared_key(sql, param_types);
         let text = Text::new(&key, Compiled::Plan(Arc::clone(planned)), planned.generation);
         session.database.plans().put(&text);

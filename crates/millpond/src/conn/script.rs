@@ -50,6 +50,7 @@ impl Connection {
             Ok(Fast::Parsed(statement)) => vec![Item::Parsed(Arc::new(statement))],
             Ok(Fast::Miss) => match self.session.parse(sql) {
                 Ok(parsed) => {
+                    self.session.warn_of_escapes(sink);
                     parsed.into_iter().map(|statement| Item::Parsed(Arc::new(statement))).collect()
                 }
                 Err(error) => return Err(self.statement_failed(error, sink)),
@@ -175,7 +176,10 @@ impl Connection {
 
     /// Tries a text through the lexer and its cache.
     fn fast(&mut self, sql: &str, sink: &mut dyn RowSink) -> Result<Fast> {
-        if self.session.block == Block::Failed || !self.texts.scan(sql) {
+        // Behind the lexer, strings are standard.
+        let is_fit =
+            self.session.block != Block::Failed && self.session.settings.standard_strings();
+        if !is_fit || !self.texts.scan(sql) {
             return Ok(Fast::Miss);
         }
         match self.texts.known(&self.session, sql) {

@@ -183,8 +183,26 @@ impl SqlSession {
 
     /// The statements of a text.
     pub(super) fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
+        if self.settings.standard_strings() {
+            return self.parse_again(sql, true);
+        }
         let _room = self.value_room();
-        parse::parse(sql)
+        let warns = self.settings.bool("escape_string_warning");
+        parse::parse_escapes(sql, &mut |warning| {
+            if warns {
+                self.notices.borrow_mut().push(warning);
+            }
+        })
+    }
+
+    /// The same for a text that has been parsed before, with `standard_conforming_strings` as it
+    /// was then.
+    pub(super) fn parse_again(&self, sql: &str, standard_strings: bool) -> Result<Vec<Statement>> {
+        let _room = self.value_room();
+        match standard_strings {
+            true => parse::parse(sql),
+            false => parse::parse_escapes(sql, &mut |_| {}),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl SqlSession {
         if local {
             return Err(SqlError::unsupported("SET LOCAL shared_buffers"));
         }
-        self.check_alone("SET shared_buffers")?;
+        self.check_first("SET shared_buffers", false)?;
         let pages = self.settings.buffers_wanted(id, value)?;
         self.need_wait()?;
         let resized = self.engine.maintenance().resize_buffers(pages);

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::session::Block;
 use super::transaction::in_failed_transaction;
+use super::types::Given;
 use super::utility::copy::Copied;
 use super::{Connection, Params, utility};
+use crate::DataType;
 use millpond_query::convert::{STALE, is_would_block};
 use millpond_query::error::{Result, SqlError};
 use millpond_query::parse::Statement;
@@ -16,6 +18,8 @@ use millpond_query::sink::{CommandTag, CopyFormat, RowSink};
 #[derive(Debug, Clone)]
 pub(super) enum Item {
     Parsed(Arc<Statement>),
+    /// Of a portal, with its parameters and their types.
+    Bound(Arc<Statement>, Arc<[DataType]>, Params),
     /// Found behind the lexer, with its literals.
     Planned(Arc<Planned>, Params),
 }
@@ -42,7 +46,12 @@ impl Connection {
         sink: &mut dyn RowSink,
     ) -> Result<Step> {
         let result = match item {
-            Item::Parsed(statement) => self.statement(statement, sql, columns, sink),
+            Item::Parsed(statement) => {
+                self.statement(statement, &Given::default(), sql, columns, sink)
+            }
+            Item::Bound(statement, types, values) => {
+                self.statement(statement, &Given { types, values }, sql, columns, sink)
+            }
             Item::Planned(planned, params) => {
                 self.session.planned(planned, params, columns, sink).map(Step::Done)
             }
@@ -69,6 +78,7 @@ impl Connection {
     fn statement(
         &mut self,
         statement: &Statement,
+        given: &Given<'_>,
         sql: &str,
         columns: bool,
         sink: &mut dyn RowSink,
@@ -105,6 +115,17 @@ impl Connection {
             S::Execute { name, args } => {
                 self.prepared.execute_named(session, name, args, sql, columns, sink)?
             }
+            S::Explain(explain) => match &explain.statement {
+                S::Execute { name, args } => self.prepared.explain_named(
+                    session,
+                    explain,
+                    (name, args),
+                    sql,
+                    columns,
+                    sink,
+                )?,
+                _ => utility::explain::explain(session, explain, given, sql, columns, sink)?,
+            },
             S::Deallocate(which) => self.prepared.deallocate(session, which)?,
             _ => utility::run(session, statement, sql, columns, sink)?,
         }))

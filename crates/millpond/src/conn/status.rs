@@ -20,12 +20,20 @@ impl SqlSession {
     /// The statement has ended, well or not.
     pub(super) fn finish_statement(&mut self, sink: &mut dyn RowSink) {
         self.activity.end();
+        self.warn_of_escapes(sink);
         self.show_state();
         if self.settings.has_reports() {
             for id in self.settings.take_reports() {
                 sink.parameter(id.definition().name, &self.settings.show(id));
             }
             self.show_application_name();
+        }
+    }
+
+    /// Tells the client what parsing has to say of escapes in plain strings.
+    pub(super) fn warn_of_escapes(&mut self, sink: &mut dyn RowSink) {
+        if !self.settings.standard_strings() {
+            self.notices.take().iter().for_each(|warning| sink.notice(warning));
         }
     }
 

@@ -269,7 +269,14 @@ impl SqlSession {
 
     /// Refuses what can't be part of a larger transaction.
     pub(super) fn check_alone(&self, what: &str) -> Result<()> {
-        if self.block == Block::Explicit
+        // The statements of one text are one transaction, also in front of the first.
+        self.check_first(what, self.in_script)
+    }
+
+    /// Fails unless the statement is the first of its transaction, and not in a block.
+    pub(super) fn check_first(&self, what: &str, refused: bool) -> Result<()> {
+        if refused
+            || self.block == Block::Explicit
             || (self.block == Block::Implicit && self.statements_run > 0)
         {
             return Err(SqlError::new(

@@ -13,6 +13,13 @@ use millpond_query::sink::{ColumnDesc, CommandTag, CopyFormat, RowSink};
 /// The values of a statement's parameters.
 pub type Params = SmallVec<[Value; 4]>;
 
+/// The parameters of a statement that has no plan of its own.
+#[derive(Debug, Default)]
+pub(super) struct Given<'a> {
+    pub(super) types: &'a [DataType],
+    pub(super) values: &'a [Value],
+}
+
 /// How a call ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executed {

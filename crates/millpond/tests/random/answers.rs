@@ -5,10 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use millpond::types::text;
-use millpond::{ColumnDesc, CommandTag, Connection, CopyFormat, Datum, Result, RowSink};
+use millpond::{
+    ColumnDesc, CommandTag, Connection, CopyFormat, Datum, Result, RowSink, SqlError, SqlState,
+};
 use millpond_oracle::{Answer, Column, Refusal};
 
 use crate::common::{Fresh, drive, fresh};
+
+/// A query with more rows is stopped: to compare them would take longer than many other queries.
+const MOST_ROWS: usize = 5000;
 
 /// A database and a session on it.
 pub struct Answers {
@@ -23,7 +28,7 @@ pub enum Outcome {
     Rows(Vec<String>),
     /// An error of its values, like a division by zero: nothing to compare.
     Undecided,
-    /// Stopped by the limit of time: nothing to compare.
+    /// Stopped by the limit of time or of rows: nothing to compare.
     OutOfTime,
     /// 0A000
     Unsupported,
@@ -54,7 +59,7 @@ impl Answers {
 
     /// A random query may join many rows with many.
     fn limit_time(&mut self) {
-        self.answer("set statement_timeout = '1500ms'");
+        self.answer("set statement_timeout = '400ms'");
     }
 
     /// Runs a statement. A panic is an answer, too, of the code XX000.
@@ -101,7 +106,7 @@ fn connect(fresh: &Fresh) -> Connection {
 }
 
 /// How long a query takes is no property of its answer.
-fn ran_out_of_time(answer: &Answer) -> bool {
+pub fn ran_out_of_time(answer: &Answer) -> bool {
     answer.refusal().is_some_and(|refusal| refusal.sqlstate == "57014")
 }
 
@@ -171,6 +176,9 @@ impl RowSink for Collected {
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<()> {
+        if self.rows.len() == MOST_ROWS {
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, "too many rows"));
+        }
         let options = millpond::types::FormatOptions::default();
         let values = row.iter().zip(&self.types);
         self.rows.push(values.map(|(datum, ty)| text::to_string(*ty, datum, &options)).collect());
@@ -185,7 +193,7 @@ impl RowSink for Collected {
         self.rows.clear();
     }
 
-    fn notice(&mut self, _notice: &millpond::SqlError) {}
+    fn notice(&mut self, _notice: &SqlError) {}
 
     fn copy_out(&mut self, _format: CopyFormat) -> Result<()> {
         Ok(())

@@ -49,6 +49,11 @@ fn check(file: &str) {
 }
 
 #[test]
+fn types() {
+    check(include_str!("answers/types.txt"));
+}
+
+#[test]
 fn times_and_intervals() {
     check(include_str!("answers/times.txt"));
 }

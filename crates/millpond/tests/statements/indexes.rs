@@ -172,6 +172,29 @@ INSERT 0 1
     );
 }
 
+#[test]
+fn indexes_are_built_again() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("reindex.txt"));
+}
+
+/// A snapshot that sees rows which the new index lacks does without it.
+#[test]
+fn an_older_snapshot_does_not_use_an_index_that_was_built_again() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let mut old = fresh.database.connect().unwrap();
+    run(&mut c, "create table t (id int primary key)");
+    run(&mut c, "insert into t select generate_series(1, 500)");
+    run(&mut old, "begin isolation level repeatable read; select 1");
+    run(&mut c, "delete from t where id > 100");
+    assert_eq!(run(&mut c, "reindex table t"), "REINDEX\n");
+    let count = "select count(*) from t where id = 300";
+    assert_eq!(run(&mut c, count), "count\n0\nSELECT 1\n");
+    assert_eq!(run(&mut old, count), "count\n1\nSELECT 1\n");
+}
+
 /// A table whose keys come in no order, and no two are the same.
 fn scattered(c: &mut millpond::Connection, rows: i32) {
     c.batch("create table t (k int, v text)").expect("a table");

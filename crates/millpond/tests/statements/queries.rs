@@ -9,6 +9,14 @@ fn queries_answer_as_postgresql_does() {
     script(&mut c, include_str!("queries.txt"));
 }
 
+/// A condition that reads no row is told before any row is read, as PostgreSQL does.
+#[test]
+fn a_condition_that_reads_no_row_comes_first() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("gates.txt"));
+}
+
 #[test]
 fn names_may_have_their_schema() {
     let fresh = fresh();

@@ -1,8 +1,8 @@
 //! What a session has: settings, prepared statements, portals.
 
-use millpond::Value;
+use millpond::{DataType, Executed, Value};
 
-use crate::common::{fresh, fresh_with, run, script};
+use crate::common::{Transcript, fresh, fresh_with, run, run_copy, script};
 
 /// The buffer pool is resized while it is in use, for all sessions, up to its maximum.
 #[test]
@@ -267,4 +267,51 @@ fn event_loops_leave_long_aggregations_to_others() {
     c.set_wait(Wait::Allowed);
     assert_eq!(c.execute_portal(&mut portal, 0, &mut sink).unwrap(), Executed::Complete);
     assert_eq!(sink.text, "20|1\nSELECT 1\n");
+}
+
+#[test]
+fn backslashes_in_strings_are_what_the_session_says() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("strings.txt"));
+}
+
+/// Frozen rows are visible to all at once, so that nobody else may see the table.
+#[test]
+fn only_new_tables_get_frozen_rows() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let copy = "copy t from stdin with (freeze)";
+    run(&mut c, "create table t (a int)");
+    let refused = run_copy(&mut c, copy, &["1\n"]);
+    assert!(refused.contains("cannot perform COPY FREEZE"), "{refused}");
+    run(&mut c, "begin; truncate t");
+    assert_eq!(run_copy(&mut c, copy, &["1\n"]), "COPY 1\n");
+    assert_eq!(run(&mut c, "commit"), "COMMIT\n");
+}
+
+#[test]
+fn explain_shows_what_would_run() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    script(&mut c, include_str!("explain.txt"));
+    let analyzed = run(&mut c, "explain analyze execute by_id(2)");
+    assert!(analyzed.contains("on t (actual rows=1 "), "{analyzed}");
+}
+
+/// EXPLAIN gets its parameters, and their types, from the statement that it explains.
+#[test]
+fn explain_takes_parameters() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(&mut c, "create table t (id int primary key, a int)");
+    run(&mut c, "insert into t values (1, 10), (2, 20)");
+    let prepared = c.prepare("explain analyze update t set a = $2 where id = $1", &[]).unwrap();
+    assert_eq!(prepared.params(), [DataType::Int4, DataType::Int4]);
+    let params = [Value::Int4(2), Value::Int4(25)].into_iter().collect();
+    let mut portal = c.bind(&prepared, params).unwrap();
+    let mut shown = Transcript::default();
+    assert_eq!(c.execute_portal(&mut portal, 0, &mut shown).unwrap(), Executed::Complete);
+    assert!(shown.text.contains("(id = $1)"), "{}", shown.text);
+    assert_eq!(run(&mut c, "select a from t where id = 2"), "a\n25\nSELECT 1\n");
 }

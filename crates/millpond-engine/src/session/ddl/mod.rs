@@ -1,4 +1,5 @@
-//! DDL: creating, dropping and truncating tables and indexes. All of it is transactional.
+//! DDL: creating, dropping and truncating tables and indexes, and building indexes again. All of it
+//! is transactional.
 //!
 //! Each operation takes its locks first (names before relations) and looks at the catalog again
 //! under them. Then it creates files, changes the catalog's rows and updates the session's view. A
@@ -219,7 +220,7 @@ impl Ddl<'_> {
         if new.primary && table.primary_key().is_some() {
             return Err(TableError::MultiplePrimaryKeys(table.name.clone()).into());
         }
-        let index = self.make_index(&table, &new, &HashSet::new(), true)?;
+        let index = Arc::new(self.make_index(&table, &new, &HashSet::new(), true)?);
         let nullable = if new.primary {
             Vec::from_iter(
                 new.columns
@@ -230,24 +231,55 @@ impl Ddl<'_> {
         } else {
             Vec::new()
         };
-        let tree = self.session.ctx.pool().relation(index.storage.main())?;
-        let built = build::build(
-            &self.session.ctx,
-            &table,
-            self.session.heap(&table)?,
-            &index,
-            &tree,
-            &nullable,
-        )?;
-        index.valid_from.store(built.valid_from.0, Ordering::Relaxed);
-        index.valid_after.store(built.valid_after.map_or(0, |xid| xid.0), Ordering::Relaxed);
+        self.fill_index(&table, &index, &nullable)?;
         self.insert_rows(&[row_of_index(&index)])?;
         if !nullable.is_empty() {
             self.set_not_null(table.oid, nullable)?;
         }
-        let index = Arc::new(index);
         self.end_ddl(Change::AddIndex(Arc::clone(&index)))?;
         Ok(index)
+    }
+
+    /// Fills an index from its table. No row may have NULL in a column of `refuse_null`.
+    fn fill_index(
+        &self,
+        table: &TableDef,
+        index: &IndexDef,
+        refuse_null: &[usize],
+    ) -> EngineResult<()> {
+        let tree = self.session.ctx.pool().relation(index.storage.main())?;
+        let heap = self.session.heap(table)?;
+        let built = build::build(&self.session.ctx, table, heap, index, &tree, refuse_null)?;
+        index.valid_from.store(built.valid_from.0, Ordering::Relaxed);
+        index.valid_after.store(built.valid_after.map_or(0, |xid| xid.0), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Builds indexes of a table again, all or one, each in a new file. The old file is not read:
+    /// it may be damaged. Returns their names.
+    pub fn reindex(&mut self, table: Oid, only: Option<Oid>) -> EngineResult<Vec<String>> {
+        self.start_ddl("REINDEX")?;
+        // Readers stay out, too: the commit removes the files that they would read.
+        let table = self.locked_table(table, LockMode::AccessExclusive)?;
+        if let Some(only) = only
+            && table.index(only).is_none()
+        {
+            return Err(TableError::UndefinedRelation(only.to_string()).into());
+        }
+        let mut names = Vec::new();
+        for old in table.indexes.iter().filter(|index| only.is_none_or(|only| only == index.oid)) {
+            let storage = self.create_tree_file(true)?;
+            let new = old.in_file(&table, storage).ok_or_else(|| invalid("an unknown column"))?;
+            self.fill_index(&table, &new, &[])?;
+            let is_index =
+                |row: &CatalogRow| matches!(row, CatalogRow::Index { oid, .. } if *oid == old.oid);
+            self.delete_rows(table.oid, is_index)?;
+            self.session.transaction.dropped.push(old.storage);
+            self.insert_rows(&[row_of_index(&new)])?;
+            self.end_ddl(Change::ReplaceIndex(Arc::new(new)))?;
+            names.push(old.name.clone());
+        }
+        Ok(names)
     }
 
     fn set_not_null(&mut self, table: Oid, columns: Vec<usize>) -> EngineResult<()> {

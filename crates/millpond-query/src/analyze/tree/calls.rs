@@ -37,6 +37,8 @@ pub enum AggregateFunction {
     /// `string_agg(value, separator)`
     StringAgg,
     ArrayAgg,
+    /// `array_agg` of arrays, none of which may be NULL
+    ArrayAggOfArrays,
     /// `json_agg`, `jsonb_agg`
     JsonList(JsonKind),
     /// `json_object_agg`, `jsonb_object_agg`, of names and values

@@ -265,6 +265,9 @@ pub(crate) fn result_type(result: Param, element: Option<DataType>) -> DataType 
 
 /// A `character(n)` with the spaces that it is stored without.
 fn padded(expr: Expr, n: u32) -> Result<Expr> {
+    if n == 0 {
+        return Ok(expr);
+    }
     let func = Func::exactly("rpad", &[Param::Type(DataType::Text), Param::Type(DataType::Int4)])?;
     let length = Expr::Const(Value::Int4(i32::try_from(n).unwrap_or(i32::MAX)));
     Ok(Expr::Func(func, vec![expr, length]))

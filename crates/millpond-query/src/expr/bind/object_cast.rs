@@ -95,8 +95,6 @@ fn catalog_type(ty: &TypeName) -> Option<DataType> {
         "xid" | "cid" => DataType::Int8,
         "char" => DataType::Varchar(Some(1)),
         "pg_node_tree" => DataType::Text,
-        "int2vector" => DataType::Int2.array()?,
-        "oidvector" => DataType::Oid.array()?,
         "regclass" => object(REGCLASS),
         "regtype" => object(REGTYPE),
         "regnamespace" => object(REGNAMESPACE),

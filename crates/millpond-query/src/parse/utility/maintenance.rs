@@ -1,10 +1,10 @@
-//! VACUUM and ANALYZE.
+//! VACUUM, ANALYZE and REINDEX.
 
-use millpond_syntax::tree::VacuumStmt;
+use millpond_syntax::tree::{ReindexObject, ReindexStmt, VacuumStmt};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::option::{boolean, text, unrecognized};
-use crate::parse::{Name, Source, Statement, VacuumOptions};
+use crate::parse::{Name, Reindexed, Source, Statement, VacuumOptions};
 use crate::settings;
 
 pub(super) fn vacuum(stmt: &VacuumStmt, source: &Source<'_>) -> Result<Statement> {
@@ -55,4 +55,28 @@ pub(super) fn vacuum(stmt: &VacuumStmt, source: &Source<'_>) -> Result<Statement
     } else {
         Statement::Analyze { options: chosen, tables }
     })
+}
+
+pub(super) fn reindex(stmt: ReindexStmt, source: &Source<'_>) -> Result<Statement> {
+    let ReindexStmt { object, mut concurrent, options } = stmt;
+    let mut verbose = false;
+    for option in &options {
+        match &*option.defname {
+            "verbose" => verbose = boolean(option)?,
+            "concurrently" => concurrent = boolean(option)?,
+            "tablespace" => return Err(SqlError::unsupported("REINDEX with TABLESPACE")),
+            _ => return Err(unrecognized("REINDEX", option, source)),
+        }
+    }
+    if concurrent {
+        return Err(SqlError::unsupported("REINDEX CONCURRENTLY"));
+    }
+    let what = match object {
+        ReindexObject::Index(relation) => Reindexed::Index(Name::of_relation(&relation, source)?),
+        ReindexObject::Table(relation) => Reindexed::Table(Name::of_relation(&relation, source)?),
+        ReindexObject::Schema(name) => Reindexed::Schema(name.into()),
+        ReindexObject::System(name) => Reindexed::System(name.into()),
+        ReindexObject::Database(name) => Reindexed::Database(name.into()),
+    };
+    Ok(Statement::Reindex { what, verbose })
 }

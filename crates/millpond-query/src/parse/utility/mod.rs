@@ -9,7 +9,7 @@ use millpond_syntax::tree::{self, DiscardMode, DropStmt, LockStmt, ObjectType};
 
 use super::{Name, Source, Statement, Which, copy};
 use crate::error::{Result, SqlError};
-use maintenance::vacuum;
+use maintenance::{reindex, vacuum};
 use prepared::{explain, prepare};
 use setting::{alter_system, set, show};
 use transaction::transaction;
@@ -28,6 +28,7 @@ pub(super) fn statement(stmt: tree::Statement, source: Source<'_>) -> Result<Sta
         T::AlterSystem(stmt) => alter_system(&stmt),
         T::Discard(mode) => Statement::Discard { all: mode == DiscardMode::All },
         T::Vacuum(stmt) => vacuum(&stmt, &source)?,
+        T::Reindex(stmt) => reindex(*stmt, &source)?,
         T::Checkpoint => Statement::Checkpoint,
         T::Copy(stmt) => Statement::Copy(Box::new(copy::copy(*stmt, source)?)),
         T::Explain(stmt) => explain(*stmt, source)?,

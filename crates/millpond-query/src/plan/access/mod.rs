@@ -22,7 +22,7 @@ use crate::expr::Expr;
 pub(crate) use choice::{Bounds, Choice, IndexPart, List, choose};
 pub(crate) use sargable::Conjuncts;
 pub(super) use sargable::fixed_columns;
-pub use sargable::{all_of, conjuncts};
+pub use sargable::{all_of, conjuncts, in_order};
 
 /// A value for a key column: an expression that is the same for all rows of the table, and the
 /// column's type.

@@ -57,6 +57,18 @@ pub fn all_of(mut conjuncts: Vec<Expr>) -> Option<Expr> {
     }
 }
 
+/// A filter whose parts that read no row come first: if one of them does not hold, the others are
+/// not computed, and do not fail.
+pub fn in_order(filter: Expr) -> Expr {
+    match filter {
+        Expr::And(mut conjuncts) => {
+            conjuncts.sort_by_key(|conjunct| !conjunct.is_same_for_all_rows());
+            Expr::And(conjuncts)
+        }
+        other => other,
+    }
+}
+
 /// The columns that conditions make equal to one value.
 pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_, '_>, conjuncts: &[&Expr]) -> Vec<usize> {
     conjuncts

@@ -49,7 +49,7 @@ impl Planning<'_> {
         let rest = progress.take(&conditions, &conditions.slots);
         let rest = conditions.cloned(&rest);
         let node = match node {
-            Some(node) => filtered(node, rest),
+            Some(node) => filtered(filtered(node, rest), conditions.gates),
             None => Node::Result { filter: all_of(rest) },
         };
         let (rows, cost) = (way.rows, way.cost);

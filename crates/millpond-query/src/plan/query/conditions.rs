@@ -22,6 +22,8 @@ pub(super) type Places = SmallVec<[usize; 8]>;
 #[derive(Debug)]
 pub(super) struct Conditions<'c> {
     pub(super) exprs: Vec<Cow<'c, Expr>>,
+    /// Those that read no row: they are told before any row is read.
+    pub(super) gates: Vec<Expr>,
     /// Slots of the problem: all, if a condition is volatile.
     needs: Vec<SlotSet>,
     /// Groups of columns that they make equal.
@@ -47,8 +49,12 @@ pub(super) struct Progress {
 impl<'c> Conditions<'c> {
     pub(super) fn new(planning: &Planning<'_>, problem: &'c Problem<'_>, more: &'c [Expr]) -> Self {
         let all = problem.slots();
+        let has_rows = !problem.items.is_empty();
         let written = problem.conjuncts.iter().chain(more);
-        let mut exprs: Vec<Cow<'c, Expr>> = written.map(Cow::Borrowed).collect();
+        let (gates, written): (Vec<&Expr>, Vec<&Expr>) =
+            written.partition(|e| has_rows && e.is_same_for_all_rows());
+        let gates = gates.into_iter().cloned().collect();
+        let mut exprs: Vec<Cow<'c, Expr>> = written.into_iter().map(Cow::Borrowed).collect();
         let equal = Planning::columns_made_equal(&exprs);
         let implied = equalities::implied(&equal, &exprs, &all);
         exprs.extend(implied.into_iter().map(Cow::Owned));
@@ -71,7 +77,7 @@ impl<'c> Conditions<'c> {
         };
         let own = problem.items.iter().map(own_of).collect();
         let alone = vec![Cell::new(None); problem.items.len()];
-        Self { exprs, needs, equal: equal.into(), slots: all, own, alone }
+        Self { exprs, gates, needs, equal: equal.into(), slots: all, own, alone }
     }
 
     pub(super) fn all(&self, places: &[usize]) -> Conjuncts<'_> {

@@ -290,7 +290,7 @@ pub(super) fn function_name(function: AggregateFunction) -> &'static str {
         F::BitOr => "bit_or",
         F::BitXor => "bit_xor",
         F::StringAgg => "string_agg",
-        F::ArrayAgg => "array_agg",
+        F::ArrayAgg | F::ArrayAggOfArrays => "array_agg",
         F::JsonList(JsonKind::Json) => "json_agg",
         F::JsonList(JsonKind::Jsonb) => "jsonb_agg",
         F::JsonObject(JsonKind::Json) => "json_object_agg",

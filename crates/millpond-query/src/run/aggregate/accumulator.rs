@@ -42,7 +42,10 @@ pub(crate) struct Sum {
 
 /// Whether a NULL is a value that counts.
 pub(super) fn takes_null(function: F) -> bool {
-    matches!(function, F::CountRows | F::ArrayAgg | F::JsonList(_) | F::JsonObject(_))
+    matches!(
+        function,
+        F::CountRows | F::ArrayAgg | F::ArrayAggOfArrays | F::JsonList(_) | F::JsonObject(_)
+    )
 }
 
 impl Accumulator {
@@ -57,6 +60,7 @@ impl Accumulator {
             F::VarPop | F::VarSamp | F::StddevPop | F::StddevSamp => Self::Moments(Box::default()),
             F::Regression(_) => Self::Pairs(Box::default()),
             F::ArrayAgg
+            | F::ArrayAggOfArrays
             | F::JsonList(_)
             | F::JsonObject(_)
             | F::PercentileCont
@@ -103,6 +107,9 @@ impl Accumulator {
             }
             Self::Values(values) => {
                 let before = values.len();
+                if function == F::ArrayAggOfArrays && datum.is_null() {
+                    return Err(super::array::null_array());
+                }
                 if let F::JsonObject(_) = function {
                     json::check_name(&datum)?;
                     values.extend([datum.to_value(), second.to_value()]);

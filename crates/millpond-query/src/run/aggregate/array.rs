@@ -37,7 +37,7 @@ fn of_arrays(values: &[Value], oid: u32, element: u32, own: Dimension) -> Result
     let mut parts = Vec::with_capacity(values.len());
     for value in values {
         let Value::Other(_, bytes) = value else {
-            return Err(error(SqlState::NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays"));
+            return Err(null_array());
         };
         let part = ArrayRef::from_bytes(element, bytes)
             .ok_or_else(|| SqlError::internal(format!("a damaged array of type {oid}")))?;
@@ -78,6 +78,11 @@ fn push(array: &mut ArrayBuilder, datum: &Datum<'_>) -> Result<()> {
 fn length(count: usize) -> Result<u32> {
     let too_large = |_| error(SqlState::PROGRAM_LIMIT_EXCEEDED, "array is too large");
     u32::try_from(count).map_err(too_large)
+}
+
+#[cold]
+pub(super) fn null_array() -> SqlError {
+    error(SqlState::NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays")
 }
 
 #[cold]

@@ -26,8 +26,10 @@ pub(super) struct CallState {
 
 /// Whether the order of values changes the result.
 fn needs_order(call: &AggregateCall) -> bool {
-    let is_ordered =
-        matches!(call.function, F::StringAgg | F::ArrayAgg | F::JsonList(_) | F::JsonObject(_));
+    let is_ordered = matches!(
+        call.function,
+        F::StringAgg | F::ArrayAgg | F::ArrayAggOfArrays | F::JsonList(_) | F::JsonObject(_)
+    );
     !call.order_by.is_empty() || (call.distinct && is_ordered)
 }
 

@@ -1,6 +1,6 @@
 //! Behaviour of older versions of PostgreSQL, and options for its developers.
 
-use super::{I32, ON_ONLY};
+use super::I32;
 use crate::settings::definition::Context::User;
 use crate::settings::definition::Kind::{Bool, Enum, Int};
 use crate::settings::definition::Unit::{Kilobytes, None as No};
@@ -14,7 +14,13 @@ pub(super) const SETTINGS: &[Definition] = &[
         "on",
         "There are no arrays: accepted for compatibility, no effect.",
     ),
-    unused("escape_string_warning", Bool, User, "on"),
+    def(
+        "escape_string_warning",
+        Bool,
+        User,
+        "on",
+        "Whether a client is warned of escapes in plain strings.",
+    ),
     unused("quote_all_identifiers", Bool, User, "off"),
     unused("debug_pretty_print", Bool, User, "on"),
     unused("debug_print_parse", Bool, User, "off"),
@@ -58,10 +64,10 @@ pub(super) const SETTINGS: &[Definition] = &[
     ),
     reported(def(
         "standard_conforming_strings",
-        Enum(ON_ONLY),
+        Bool,
         User,
         "on",
-        "A backslash in a string is a backslash, always.",
+        "Whether a backslash in a plain string is a backslash. If not, it begins an escape.",
     )),
     def(
         "synchronize_seqscans",

@@ -1,6 +1,7 @@
 //! Arrays: how they are put together, and their text and binary formats.
 
 mod text;
+mod vector;
 
 use crate::array::{ArrayBuilder, ArrayRef, Dimension, MAX_DIMENSIONS};
 
@@ -10,6 +11,7 @@ use crate::sqlstate::SqlState;
 use crate::{DataType, Datum, Value};
 
 pub(super) use text::{parse, write};
+pub(super) use vector::{parse as parse_vector, write as write_vector};
 
 /// PostgreSQL's limit for the number of elements.
 const MAX_ELEMENTS: usize = 134_217_727;

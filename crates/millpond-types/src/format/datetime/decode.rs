@@ -145,7 +145,7 @@ impl Decoder {
 
     /// A zone by its name.
     fn zone_named(&mut self, name: &str) -> Option<u32> {
-        let (zone, _) = Zone::parse(name)?;
+        let (zone, _) = Zone::named(name)?;
         self.named_zone = !matches!(zone, Zone::Fixed(_));
         Some(self.zone(zone))
     }

@@ -45,7 +45,7 @@ pub(in crate::format) enum Bad {
 /// The zone of an abbreviation or a name.
 pub fn zone_named(name: &str) -> Option<Zone> {
     let abbreviated = words::abbreviated(&name.to_ascii_lowercase());
-    abbreviated.or_else(|| Zone::parse(name).map(|(zone, _)| zone))
+    abbreviated.or_else(|| Zone::named(name).map(|(zone, _)| zone))
 }
 
 /// The zone of an offset as it stands behind a time, which must have a sign: `+2`, `-03:30`. `None`

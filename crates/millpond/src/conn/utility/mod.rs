@@ -27,7 +27,11 @@ pub(super) fn run(
     use Statement as S;
     let makes_files = matches!(
         statement,
-        S::CreateTable(_) | S::CreateIndex(_) | S::AlterTable(_) | S::Truncate { .. }
+        S::CreateTable(_)
+            | S::CreateIndex(_)
+            | S::AlterTable(_)
+            | S::Truncate { .. }
+            | S::Reindex { .. }
     );
     let tag = match statement {
         S::Begin { modes, start } => session.begin(*modes, *start, sink)?,
@@ -54,13 +58,11 @@ pub(super) fn run(
         S::Truncate { names } => definitions::truncate(session, names)?,
         S::Vacuum { options, tables } => vacuum::vacuum(session, options, tables, sink)?,
         S::Analyze { options, tables } => vacuum::analyze(session, options, tables, sink)?,
+        S::Reindex { what, verbose } => definitions::reindex(session, what, *verbose, sink)?,
         S::Checkpoint => {
             session.need_wait()?;
             session.database.engine().checkpoint()?;
             CommandTag::plain("CHECKPOINT")
-        }
-        S::Explain { analyze, statement } => {
-            explain::explain(session, *analyze, statement, sql, columns, sink)?
         }
         S::Close(Which::All) => CommandTag::plain("CLOSE CURSOR ALL"),
         S::Close(Which::Named(name)) => {
@@ -80,6 +82,7 @@ pub(super) fn run(
         | S::Rollback { .. }
         | S::Discard { .. }
         | S::Copy(_)
+        | S::Explain(_)
         | S::Prepare(_)
         | S::Execute { .. }
         | S::Deallocate(_) => {

@@ -99,14 +99,8 @@ fn shown(interval: Interval) -> String {
 
 /// The zone of that name: an abbreviation, a zone of the database, or an offset in POSIX's form.
 pub(super) fn zone_named(name: &str) -> Result<Zone> {
-    // A bare number is POSIX's here, and so counts to the west.
-    let bare = name.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'))
-        && name.trim_start_matches(['+', '-']).bytes().all(|b| b.is_ascii_digit());
-    match datetime::zone_named(name) {
-        Some(Zone::Fixed(seconds)) if bare => Ok(Zone::Fixed(-seconds)),
-        Some(zone) => Ok(zone),
-        None => Err(invalid(format!("time zone \"{name}\" not recognized"))),
-    }
+    datetime::zone_named(name)
+        .ok_or_else(|| invalid(format!("time zone \"{name}\" not recognized")))
 }
 
 /// The zone that `make_timestamptz` is given: a name, or an offset with a sign, counted to the

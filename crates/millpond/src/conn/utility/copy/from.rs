@@ -82,12 +82,23 @@ fn begin_into(
     session.engine.start_statement()?;
     let mut batch = RowBatch::new();
     if options.freeze {
+        if !session.engine.is_new(&table) {
+            return Err(not_new());
+        }
         batch.freeze();
     }
     let holds = vec![Value::Null; columns.len()];
     let held = Held::new(&session.resources.memory, "Copy");
     let into = Target { table, columns, defaults, batch, rows: 0, holds };
     Ok(Box::new(CopyIn { reader, into, ended: false, held }))
+}
+
+/// Frozen rows are visible to all, and so no other transaction may see the table.
+#[cold]
+fn not_new() -> SqlError {
+    let message = "cannot perform COPY FREEZE because the table was not created or truncated in the \
+                   current subtransaction";
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }
 
 impl CopyIn {

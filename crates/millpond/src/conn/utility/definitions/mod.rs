@@ -1,6 +1,7 @@
-//! Definitions: CREATE and DROP TABLE, indexes, ALTER TABLE, TRUNCATE.
+//! Definitions: CREATE and DROP TABLE, indexes, ALTER TABLE, TRUNCATE, REINDEX.
 
 mod index;
+mod reindex;
 mod table;
 
 use millpond_engine::catalog::{NewIndex, NewTable, Relation, TableDef};
@@ -11,6 +12,8 @@ use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::{Name, Source};
 use millpond_query::plan::find_table;
 use millpond_query::sink::{CommandTag, RowSink};
+
+pub(super) use reindex::reindex;
 
 use index::{check_index, index_columns, index_fillfactor};
 use table::{
