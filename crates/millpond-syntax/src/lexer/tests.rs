@@ -1,4 +1,5 @@
 use super::*;
+use crate::SqlState;
 
 fn kinds(text: &str) -> Vec<TokenKind> {
     tokens(text, PlainStrings::Standard).list.iter().map(|token| token.kind).collect()
