@@ -23,6 +23,8 @@ const SIGNS: [&str; 28] = [
     "?", "!", "<", ">", "=", "+", "-", "*", "/", "%", ",",
 ];
 
+const BLANKS: [char; 5] = [' ', '\t', '\n', '\r', '\x0c'];
+
 /// What ends a name.
 fn is_special(c: char) -> bool {
     c.is_ascii_whitespace() || "?%$.[]{}()|&!=<>@#,*:-+/\\\"".contains(c)
@@ -42,19 +44,26 @@ impl<'a> Lexer<'a> {
         self.text.get(self.place..).unwrap_or("")
     }
 
-    /// The next word, and the text that it was written as.
+    /// The next word, and the text that an error shows for it: of names, as in PostgreSQL, the blank
+    /// that ended them.
     pub(super) fn next(&mut self) -> Result<(Token, &'a str)> {
         self.skip_blanks()?;
         let start = self.place;
         let token = self.token()?;
-        Ok((token, self.text.get(start..self.place).unwrap_or("")))
+        let written = match token {
+            Token::Name(_) => {
+                let rest = self.rest();
+                rest.get(..usize::from(rest.starts_with(BLANKS)))
+            }
+            _ => self.text.get(start..self.place),
+        };
+        Ok((token, written.unwrap_or("")))
     }
 
     fn skip_blanks(&mut self) -> Result<()> {
         loop {
             let rest = self.rest();
-            let blanks =
-                rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']).len();
+            let blanks = rest.len() - rest.trim_start_matches(BLANKS).len();
             self.place += blanks;
             let Some(comment) = self.rest().strip_prefix("/*") else { return Ok(()) };
             match comment.find("*/") {

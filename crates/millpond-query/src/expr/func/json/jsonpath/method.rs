@@ -87,17 +87,14 @@ fn double<'a>(item: &Item<'a>) -> Result<Item<'a>> {
             Ok(item.clone())
         }
         Json::String(text) => {
-            let float = crate::types::parse_f64(text).map_err(|_| {
+            let float = crate::types::parse_f64(text).ok().filter(|float| float.is_finite());
+            let float = float.ok_or_else(|| {
                 soft(
                     state,
                     "string argument of jsonpath item method .double() is not a valid \
                      representation of a double precision number",
                 )
             })?;
-            if !float.is_finite() {
-                let what = "NaN or Infinity is not allowed for jsonpath item method .double()";
-                return Err(soft(state, what));
-            }
             Ok(Item::Number(Numeric::from_f64(float)))
         }
         _ => Err(wrong_item(state, Method::Double, "a string or numeric value")),
