@@ -427,8 +427,11 @@ fn subqueries_with_a_left_side_are_computed_for_each_row() {
     }
 }
 
+/// What another session does, with the number of its round.
+type Step<'a> = dyn Fn(&mut Connection, u64) + Sync + 'a;
+
 /// Runs `act` again and again on other sessions while `read` runs.
-fn beside(fresh: &Fresh, others: &[&(dyn Fn(&mut Connection, u64) + Sync)], read: impl FnOnce()) {
+fn beside(fresh: &Fresh, others: &[&Step<'_>], read: impl FnOnce()) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for act in others {
@@ -474,7 +477,7 @@ fn sums_stay_while_others_transfer() {
         let moved = format!(
             "begin; update account set amount = amount - 7 where id = {from}; \
              update account set amount = amount + 7, note = note || 'y' where id = {to}; {}",
-            if round % 5 == 0 { "rollback" } else { "commit" }
+            if round.is_multiple_of(5) { "rollback" } else { "commit" }
         );
         match c.batch(&moved) {
             Ok(_) => {}
@@ -484,7 +487,7 @@ fn sums_stay_while_others_transfer() {
                 c.batch("rollback").unwrap();
             }
         }
-        if round % 50 == 0 {
+        if round.is_multiple_of(50) {
             c.batch("vacuum account").unwrap();
         }
     };

@@ -66,12 +66,12 @@ fn set(answers: &mut Answers, settings: &[&str]) {
 }
 
 fn with_tables(postgres: &Postgres, script: &[String]) -> Client {
-    let mut session = postgres.connect("postgres", Duration::from_secs(120)).unwrap();
+    let mut session = postgres.connect("postgres", Duration::from_secs(120)).expect("a session");
     for statement in script {
-        let answer = session.run(statement, "").unwrap();
+        let answer = session.run(statement, "").expect("an answer");
         assert!(answer.refusal().is_none(), "{statement}: {answer}");
     }
-    session.run("set statement_timeout = '20s'", "").unwrap();
+    session.run("set statement_timeout = '20s'", "").expect("an answer");
     session
 }
 
@@ -89,7 +89,7 @@ fn judge(
         return Err(format!("one thread: {expected}\nseveral: {found}"));
     }
     let Some(theirs) = theirs else { return Ok("same") };
-    match (outcome(&found), outcome(&theirs.run(sql, "").unwrap())) {
+    match (outcome(&found), outcome(&theirs.run(sql, "").expect("an answer"))) {
         (Outcome::Rows(found), Outcome::Rows(expected)) if found != expected => {
             Err(format!("Millpond first, PostgreSQL second\n{}", difference(&found, &expected)))
         }

@@ -224,10 +224,10 @@ fn make_tables(theirs: &mut Client, script: &[String]) {
     let names: Vec<&str> = tables::TABLES.iter().chain([&tables::LARGE]).map(|t| t.name).collect();
     let drop = format!("drop table if exists {}", names.join(", "));
     for statement in [&drop].into_iter().chain(script) {
-        let answer = theirs.run(statement, "").unwrap();
+        let answer = theirs.run(statement, "").expect("an answer");
         assert!(answer.refusal().is_none(), "{statement}: {answer}");
     }
-    theirs.run("set statement_timeout = '20s'", "").unwrap();
+    theirs.run("set statement_timeout = '20s'", "").expect("an answer");
 }
 
 /// Calls alone, so that errors are compared, too.
