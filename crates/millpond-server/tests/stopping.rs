@@ -271,7 +271,7 @@ fn a_session_cancels_and_ends_others() {
     assert_eq!(run(&mut admin, &format!("select pg_terminate_backend({sleeper})")), ["t"]);
     assert_eq!(fatal(&mut sleeping), "57P01");
 
-    // Nobody has this number any more.
+    // No session has this number any more.
     run(&mut admin, &format!("select pg_terminate_backend({sleeper}, 60000)"));
     let replies = admin.query(&format!("select pg_cancel_backend({sleeper})")).replies();
     let warning = replies.iter().find(|reply| reply.kind == 'N').expect("a warning");

@@ -276,7 +276,7 @@ fn backslashes_in_strings_are_what_the_session_says() {
     script(&mut c, include_str!("strings.txt"));
 }
 
-/// Frozen rows are visible to all at once, so that nobody else may see the table.
+/// Frozen rows are visible to all at once, so that no other session may see the table.
 #[test]
 fn only_new_tables_get_frozen_rows() {
     let fresh = fresh();

@@ -44,8 +44,8 @@ impl<'a> Lexer<'a> {
         self.text.get(self.place..).unwrap_or("")
     }
 
-    /// The next word, and the text that an error shows for it: of names, as in PostgreSQL, the blank
-    /// that ended them.
+    /// The next word, and the text that an error shows for it. Of a name that is, as in PostgreSQL,
+    /// the blank that ended it.
     pub(super) fn next(&mut self) -> Result<(Token, &'a str)> {
         self.skip_blanks()?;
         let start = self.place;
