@@ -157,7 +157,7 @@ fn bytes(key: &[u8], seed: Seed) -> u64 {
 struct State([u32; 3]);
 
 impl State {
-    /// The state for so many bytes.
+    /// The state that the hash of a key of this length begins with.
     #[expect(clippy::cast_possible_truncation, reason = "values have at most 1 GB")]
     fn new(length: usize, seed: Seed) -> Self {
         let start = 0x9e37_79b9_u32.wrapping_add(length as u32).wrapping_add(3_923_095);

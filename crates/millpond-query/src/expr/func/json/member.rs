@@ -154,15 +154,19 @@ fn value<'a>(args: &[Datum<'a>]) -> Result<Json<'a>> {
 }
 
 fn type_of(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
-    let name = match value(args)? {
+    Ok(Value::Text(type_name(value(args)?).to_owned()))
+}
+
+/// What `jsonb_typeof` and the method `.type()` call a value.
+pub(super) fn type_name(value: Json<'_>) -> &'static str {
+    match value {
         Json::Null => "null",
         Json::Bool(_) => "boolean",
         Json::Number(_) => "number",
         Json::String(_) => "string",
         Json::Array(_) => "array",
         Json::Object(_) => "object",
-    };
-    Ok(Value::Text(name.to_owned()))
+    }
 }
 
 fn array_length(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {

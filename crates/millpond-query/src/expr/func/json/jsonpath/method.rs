@@ -4,6 +4,7 @@ use millpond_types::Numeric;
 use millpond_types::jsonb::{Json, write};
 
 use super::super::super::numeric::{ceil, floor};
+use super::super::member::type_name;
 use super::eval::{Evaluation, Result, Scope, Stop, soft};
 use super::item::Item;
 use crate::error::SqlState;
@@ -25,7 +26,7 @@ impl<'a> Evaluation<'_, 'a> {
         made: &mut Vec<Item<'a>>,
     ) -> Result<()> {
         match method {
-            Method::Type => made.push(Item::Text(type_name(item).to_owned())),
+            Method::Type => made.push(Item::Text(type_name(item.json()).to_owned())),
             Method::Size => made.push(self.size(item, scope)?),
             Method::Double => made.push(double(item)?),
             Method::KeyValue => key_values(item, made)?,
@@ -61,17 +62,6 @@ impl<'a> Evaluation<'_, 'a> {
 fn wrong_item(state: SqlState, method: Method, what: &str) -> Stop {
     let method = method.text();
     soft(state, format!("jsonpath item method .{method}() can only be applied to {what}"))
-}
-
-fn type_name(item: &Item<'_>) -> &'static str {
-    match item.json() {
-        Json::Null => "null",
-        Json::Bool(_) => "boolean",
-        Json::Number(_) => "number",
-        Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
-    }
 }
 
 /// A number that is also one of double precision.
