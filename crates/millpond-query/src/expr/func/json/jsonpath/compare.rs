@@ -63,8 +63,8 @@ impl<'a> Evaluation<'_, 'a> {
         }
     }
 
-    /// Whether a test holds for a pair of items. In lax mode one pair for which it holds decides; in
-    /// strict mode one for which it is unknown does.
+    /// Whether a test holds for a pair of items. In lax mode one pair for which it holds decides.
+    /// In strict mode one for which it is unknown does.
     fn pairs(
         &self,
         left: &Expr,
