@@ -232,6 +232,13 @@ impl PageId {
     pub const fn block(self) -> BlockNumber {
         BlockNumber(self.0 as u32)
     }
+
+    /// Another page of the fork whose page 0 this is.
+    #[inline]
+    pub(crate) const fn with_block(self, block: BlockNumber) -> Self {
+        debug_assert!(self.0 as u32 == 0, "not page 0");
+        Self(self.0 | block.0 as u64)
+    }
 }
 
 impl fmt::Display for PageId {

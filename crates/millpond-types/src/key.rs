@@ -87,6 +87,7 @@ impl KeyLayout {
     }
 
     /// Appends the key of these values, which may be fewer than the key's columns (a prefix).
+    #[inline]
     pub fn encode(&self, values: &[Datum<'_>], out: &mut Vec<u8>) -> Result<(), WrongKeyType> {
         for (column, value) in values.iter().enumerate() {
             self.encode_column(column, value, out)?;

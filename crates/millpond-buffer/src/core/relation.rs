@@ -45,6 +45,8 @@ use std::sync::Arc;
 /// A fork as the pool knows it.
 pub(crate) struct Relation {
     pub(crate) rel: RelFork,
+    /// Its page 0, from which an access makes the page that it wants in one instruction.
+    first_page: PageId,
     /// The pool's number: handles of one pool mean nothing to another.
     pub(crate) pool: u64,
     pub(crate) translation: PageTable,
@@ -66,6 +68,7 @@ impl Relation {
     pub(crate) fn new(rel: RelFork, pool: u64, blocks: u32) -> Self {
         Self {
             rel,
+            first_page: rel.page(BlockNumber(0)),
             pool,
             translation: PageTable::new(),
             blocks: AtomicU32::new(blocks),
@@ -143,7 +146,7 @@ impl Relation {
 
     #[inline]
     pub(crate) fn page(&self, block: BlockNumber) -> PageId {
-        PageId::new(self.rel, block)
+        self.first_page.with_block(block)
     }
 }
 

@@ -57,6 +57,7 @@ impl RowBuf {
     }
 
     /// One column.
+    #[inline]
     pub fn column(&self, table: &TableDef, column: usize) -> Result<Datum<'_>, DamagedTuple> {
         table.layout.column(&self.bytes, column)
     }
