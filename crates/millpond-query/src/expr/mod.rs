@@ -16,6 +16,7 @@ mod func;
 pub(crate) mod int;
 mod like;
 mod other_casts;
+mod recent;
 mod regex;
 mod rewrite;
 mod small;

@@ -15,6 +15,7 @@ mod set;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
+use super::recent::Recent;
 use crate::error::{Result, SqlError, SqlState};
 use node::{Node, NodeId, Tree};
 use program::Program;
@@ -154,28 +155,13 @@ fn literal_of(tree: &Tree, root: NodeId) -> Option<String> {
     }
 }
 
-/// Expressions that a thread keeps.
-const KEPT: usize = 32;
-
-type Kept = Vec<(String, Options, Rc<Regex>)>;
-
 /// A regular expression; the thread keeps the last ones.
 pub(crate) fn compiled(pattern: &str, options: Options) -> Result<Rc<Regex>> {
     thread_local! {
-        static CACHE: RefCell<Kept> = const { RefCell::new(Vec::new()) };
+        static RECENT: RefCell<Recent<Options, Regex>> = const { RefCell::new(Recent::new()) };
     }
-    CACHE.with_borrow_mut(|cache| {
-        let known = |(own, own_options, _): &(String, Options, Rc<Regex>)| {
-            *own_options == options && own == pattern
-        };
-        if let Some(place) = cache.iter().position(known) {
-            cache[..=place].rotate_right(1);
-            return Ok(Rc::clone(&cache[0].2));
-        }
-        let regex = Rc::new(Regex::new(pattern, options)?);
-        cache.truncate(KEPT - 1);
-        cache.insert(0, (pattern.to_owned(), options, Rc::clone(&regex)));
-        Ok(regex)
+    RECENT.with_borrow_mut(|recent| {
+        recent.get(pattern, options, |pattern, options| Regex::new(pattern, *options))
     })
 }
 

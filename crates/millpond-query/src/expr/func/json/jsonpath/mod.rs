@@ -5,6 +5,9 @@ mod eval;
 mod item;
 mod method;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSONB, JSONPATH};
 
@@ -16,6 +19,7 @@ use super::super::{Body, Columns, rows};
 use super::{JSONB_TYPE, array_bytes, jsonb, jsonb_value};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
+use crate::expr::recent::Recent;
 use crate::types::jsonpath::JsonPath;
 use crate::{DataType, Datum, Value};
 use eval::{Evaluation, Stop};
@@ -54,10 +58,18 @@ pub(in super::super) static OPERATORS: &[Operator] = &[
     op("@@", &[JSONB_TYPE, PATH], BOOL, Work::Call("jsonb_path_match_opr")),
 ];
 
+/// A path; the thread keeps the last ones.
+fn parsed(text: &str) -> Result<Rc<JsonPath>> {
+    thread_local! {
+        static RECENT: RefCell<Recent<(), JsonPath>> = const { RefCell::new(Recent::new()) };
+    }
+    RECENT.with_borrow_mut(|recent| recent.get(text, (), |text, ()| Ok(JsonPath::parse(text)?)))
+}
+
 /// A call's arguments.
 struct Call<'a> {
     root: Item<'a>,
-    path: JsonPath,
+    path: Rc<JsonPath>,
     vars: Option<Json<'a>>,
     /// Whether errors of the path are none.
     silent: bool,
@@ -78,7 +90,7 @@ impl<'a> Call<'a> {
             ));
         }
         let silent = matches!(options.get(1), Some(Datum::Bool(true)));
-        Ok(Self { root: Item::Json(json, bytes), path: JsonPath::parse(text)?, vars, silent })
+        Ok(Self { root: Item::Json(json, bytes), path: parsed(text)?, vars, silent })
     }
 
     fn silently(args: &[Datum<'a>]) -> Result<Self> {
