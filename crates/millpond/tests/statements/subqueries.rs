@@ -164,3 +164,30 @@ fn unused_columns_do_not_fail() {
     let mut c = fresh.database.connect().unwrap();
     script(&mut c, include_str!("unused_columns.txt"));
 }
+
+/// A row of the query around may stand in either side of an equality that a join goes by.
+#[test]
+fn equalities_with_rows_outside_are_hash_keys() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(&mut c, "create table n (k int)");
+    run(&mut c, "create table o (i int)");
+    run(&mut c, "insert into n select g from generate_series(1, 50) g(g)");
+    run(&mut c, "insert into o values (0), (1), (49), (50), (null)");
+    let expected = [
+        ("join", "0 50, 1 49, 49 1, 50 0, ~ 0"),
+        ("left join", "0 50, 1 50, 49 50, 50 50, ~ 50"),
+        ("full join", "0 50, 1 51, 49 99, 50 100, ~ 100"),
+    ];
+    for (join, answer) in expected {
+        for on in ["a.k = b.k + i", "b.k + i = a.k", "a.k - i = b.k"] {
+            let count = format!("select count(*) from n a {join} n b on {on}");
+            let sql = format!("select coalesce(i::text, '~') || ' ' || ({count}) from o");
+            let plan = run(&mut c, &format!("explain {sql}"));
+            assert!(plan.contains("Hash "), "{plan}");
+            let rows = run(&mut c, &sql);
+            let rows: Vec<&str> = rows.lines().skip(1).take(5).collect();
+            assert_eq!(rows.join(", "), answer, "{sql}");
+        }
+    }
+}

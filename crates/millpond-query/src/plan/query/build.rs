@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Planning;
 use super::conditions::{Conditions, Places, Progress};
-use super::method::Method;
+use super::method::{Joined, Method};
 use super::node::{HashJoin, NestedLoop, Node, Sample, Scan};
 use super::order::{Part, Wanted};
 use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
@@ -42,7 +42,8 @@ impl Planning<'_> {
                     let dependent = &problem.dependents[at];
                     let ready = progress.take(&conditions, &dependent.adds);
                     progress.bound.add(&dependent.adds);
-                    filtered(self.join_dependent(sides, dependent)?, conditions.cloned(&ready))
+                    let joined = self.join_dependent(sides, dependent, &conditions.slots)?;
+                    filtered(joined, conditions.cloned(&ready))
                 }
             });
         }
@@ -79,13 +80,15 @@ impl Planning<'_> {
             ready.iter().copied().partition(|place| own.contains(place));
         let inner = self.item_node(item, conditions, &local, own, &[])?;
         let on = conditions.cloned(&on);
-        Ok(self.join_nodes(JoinKind::Inner, method, (outer, inner), on, &item.slots))
+        let joined = Joined { own: &item.slots, all: &conditions.slots };
+        Ok(self.join_nodes(JoinKind::Inner, method, (outer, inner), on, joined))
     }
 
     fn join_dependent(
         &mut self,
         (outer, method): (Option<Node>, Method),
         dependent: &Dependent<'_>,
+        all: &SlotSet,
     ) -> Result<Node> {
         let kind = dependent.kind;
         let outer = outer.unwrap_or(Node::Result { filter: None });
@@ -94,7 +97,8 @@ impl Planning<'_> {
         if method == Method::Inner {
             return Ok(Node::NestedLoop(Box::new(NestedLoop::new(kind, outer, inner, None))));
         }
-        Ok(self.join_nodes(kind, method, (outer, inner), dependent.on.clone(), &dependent.slots))
+        let joined = Joined { own: &dependent.slots, all };
+        Ok(self.join_nodes(kind, method, (outer, inner), dependent.on.clone(), joined))
     }
 
     /// A join whose inner side knows nothing of the outer one.
@@ -104,7 +108,7 @@ impl Planning<'_> {
         method: Method,
         (outer, inner): (Node, Node),
         conditions: Vec<Expr>,
-        slots: &SlotSet,
+        slots: Joined<'_>,
     ) -> Node {
         let Method::Hash { swapped } = method else {
             let inner = Node::Materialize { input: Box::new(inner) };
@@ -126,7 +130,7 @@ impl Planning<'_> {
     fn split_keys(
         &self,
         conditions: Vec<Expr>,
-        slots: &SlotSet,
+        slots: Joined<'_>,
     ) -> (Vec<(Expr, Expr)>, Option<Expr>) {
         let (mut keys, mut rest) = (Vec::new(), Vec::new());
         for conjunct in conditions {
@@ -244,7 +248,10 @@ impl Planning<'_> {
     fn full(&mut self, join: &FullJoin<'_>, own: Vec<Expr>) -> Result<Path> {
         let outer = self.solve(&join.left, &[], Wanted::default())?;
         let inner = self.solve(&join.right, &[], Wanted::default())?;
-        let (keys, on) = self.split_keys(join.on.clone(), &join.right.slots());
+        let right = join.right.slots();
+        let mut all = join.left.slots();
+        all.add(&right);
+        let (keys, on) = self.split_keys(join.on.clone(), Joined { own: &right, all: &all });
         let (rows, cost) = (outer.rows + inner.rows, outer.cost + inner.cost);
         let join = HashJoin::new(JoinKind::Full, (outer.node, inner.node), keys, on);
         let node = Node::HashJoin(Box::new(join));

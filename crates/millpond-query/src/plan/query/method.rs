@@ -46,6 +46,13 @@ pub(super) struct Side {
     pub(super) kind: JoinKind,
 }
 
+/// The slots of what is joined, and of all that the join is of. All others are of queries around.
+#[derive(Clone, Copy)]
+pub(super) struct Joined<'s> {
+    pub(super) own: &'s SlotSet,
+    pub(super) all: &'s SlotSet,
+}
+
 impl Planning<'_> {
     pub(super) fn dependent_side(
         &mut self,
@@ -71,7 +78,7 @@ impl Planning<'_> {
         way: &Way,
         side: Side,
         on: &[&Expr],
-        slots: &SlotSet,
+        slots: Joined<'_>,
     ) -> (f64, Method, f64) {
         let Side { keyed, alone, lateral, kind } = side;
         let keeps_order = way.ordered && keyed.by_key;
@@ -115,11 +122,12 @@ impl Planning<'_> {
         }
     }
 
-    /// The two sides of an equality between the rows so far and a relation's.
+    /// The two sides of an equality between the rows so far and a relation's. Each may also use rows
+    /// of queries around the join.
     pub(super) fn join_key<'e>(
         &self,
         conjunct: &'e Expr,
-        slots: &SlotSet,
+        slots: Joined<'_>,
     ) -> Option<(&'e Expr, &'e Expr)> {
         let Expr::Compare(Compare::Eq, pair) = conjunct else { return None };
         let (a, b) = (&pair.0, &pair.1);
@@ -127,8 +135,9 @@ impl Planning<'_> {
             return None;
         }
         let (uses_a, uses_b) = (self.slots_of(a), self.slots_of(b));
-        let is_own = |uses: &SlotSet| !uses.is_empty() && uses.is_within(slots, slots);
-        let is_other = |uses: &SlotSet| !uses.is_empty() && !uses.intersects(slots);
+        let Joined { own, all } = slots;
+        let is_own = |uses: &SlotSet| uses.intersects(own) && uses.and(all).is_within(own, own);
+        let is_other = |uses: &SlotSet| !uses.is_empty() && !uses.intersects(own);
         if is_other(&uses_a) && is_own(&uses_b) {
             Some((a, b))
         } else if is_own(&uses_a) && is_other(&uses_b) {
@@ -140,7 +149,7 @@ impl Planning<'_> {
 
     /// The rows of the table that is joined, if the conditions fix all columns of a unique index.
     /// Then each of the rows so far finds one at most.
-    fn unique_rows(&self, on: &[&Expr], slots: &SlotSet) -> Option<f64> {
+    fn unique_rows(&self, on: &[&Expr], slots: Joined<'_>) -> Option<f64> {
         let fixed: SmallVec<[usize; 8]> = on
             .iter()
             .filter_map(|conjunct| match self.join_key(conjunct, slots) {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use super::Planning;
 use super::conditions::{Conditions, Places, Progress};
 use super::estimate::{KEEP, sort_cost};
-use super::method::{Cost, Method, Side};
+use super::method::{Cost, Joined, Method, Side};
 use super::problem::{Dependent, Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::JoinKind;
@@ -293,7 +293,8 @@ impl Planning<'_> {
         let on = conditions.all(&on);
         let lateral = !needed.is_empty();
         let side = Side { keyed, alone, lateral, kind: JoinKind::Inner };
-        let (cost, method, rows) = self.method(way, side, &on, &item.slots);
+        let (cost, method, rows) =
+            self.method(way, side, &on, Joined { own: &item.slots, all: &conditions.slots });
         // One row beside one row is no product.
         let is_apart = on.is_empty() && !lateral && !(way.one_row && keyed.one_row);
         Ok(Some((is_apart, (at, Cost { cost, ..keyed }, method, rows))))
@@ -318,7 +319,8 @@ impl Planning<'_> {
         let dependent = &problem.dependents[at];
         let side = self.dependent_side(problem, dependent)?;
         let on: Conjuncts<'_> = dependent.on.iter().collect();
-        let (cost, method, rows) = self.method(way, side, &on, &dependent.slots);
+        let joined = Joined { own: &dependent.slots, all: &conditions.slots };
+        let (cost, method, rows) = self.method(way, side, &on, joined);
         way.cost += cost;
         way.rows = rows;
         way.one_row &= dependent.kind != JoinKind::Left || side.keyed.one_row;

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 
 use super::Planning;
 use super::conditions::Conditions;
-use super::estimate::KEEP;
-use super::estimate::TablePath;
+use super::estimate::{KEEP, TablePath};
 use super::from::{Around, item_of, plain_select};
+use super::method::Joined;
 use super::order::Wanted;
 use super::problem::{Dependent, Item, Problem, Relation, Unique};
 use super::slot_set::SlotSet;
@@ -135,9 +135,11 @@ impl Planning<'_> {
         if dependent.kind != JoinKind::Semi || !dependent.lateral.is_empty() {
             return Ok(None);
         }
+        let all = problem.slots();
+        let joined = Joined { own: &dependent.slots, all: &all };
         let (mut keys, mut uses) = (Vec::new(), SlotSet::default());
         for conjunct in &dependent.on {
-            let Some((outer, own)) = self.join_key(conjunct, &dependent.slots) else {
+            let Some((outer, own)) = self.join_key(conjunct, joined) else {
                 return Ok(None);
             };
             uses.add(&self.slots_of(outer));
