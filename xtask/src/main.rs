@@ -211,7 +211,7 @@ fn audit() -> Result<(), Failed> {
 /// own target directory, so that the ordinary build's artifacts stay valid.
 fn models(checker: &str, named: &[&str], packages: &[&str]) -> Result<(), Failed> {
     for package in packages {
-        cargo(&[&["test", "--release", "--lib", "-p", package, "--"], named].concat())
+        cargo(&[&["test", "--profile", "models", "--lib", "-p", package, "--"], named].concat())
             .env("RUSTFLAGS", &format!("--cfg {checker}"))
             .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
             .run()?;

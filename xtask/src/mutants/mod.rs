@@ -34,9 +34,9 @@ use runner::{Built, Outcome};
 pub enum Build {
     /// As by `cargo test`.
     Plain,
-    /// In release mode, with `--cfg loom`.
+    /// In the profile `models`, with `--cfg loom`.
     Loom,
-    /// In release mode, with `--cfg shuttle`.
+    /// In the profile `models`, with `--cfg shuttle`.
     Shuttle,
 }
 

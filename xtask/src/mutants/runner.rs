@@ -46,9 +46,11 @@ pub(super) fn build(binary: Binary) -> Result<Built, Failed> {
     let Binary { package, target, build } = binary;
     let (profile, flags, folder) = match build {
         Build::Plain => (None, "--cfg mutants", "target/mutants"),
-        Build::Loom => (Some("--release"), "--cfg mutants --cfg loom", "target/mutants-loom"),
+        Build::Loom => {
+            (Some("--profile=models"), "--cfg mutants --cfg loom", "target/mutants-loom")
+        }
         Build::Shuttle => {
-            (Some("--release"), "--cfg mutants --cfg shuttle", "target/mutants-shuttle")
+            (Some("--profile=models"), "--cfg mutants --cfg shuttle", "target/mutants-shuttle")
         }
     };
     let mut args = vec!["test", "--no-run", "--message-format=json", "-p", package];
