@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Body;
+use super::operator_functions::OfOperator;
 use crate::DataType;
 use crate::expr::types::NUMERIC as ANY_NUMERIC;
 
@@ -53,6 +54,8 @@ pub(super) const NAME: Param = Param::Type(DataType::Name);
 pub(super) const OID: Param = Param::Type(DataType::Oid);
 pub(super) const VOID: Param = Param::Void;
 pub(super) const ANY: Param = Param::Any;
+pub(super) const ANYARRAY: Param = Param::AnyArray;
+pub(super) const ANYNONARRAY: Param = Param::AnyNonArray;
 
 /// How far a function's result depends on more than its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +126,19 @@ impl Proc {
         }
     }
 
+    /// Whether it is a cast by the name of its type.
+    pub(in crate::expr) fn is_conversion(&self) -> bool {
+        matches!(self.body, Body::Conversion)
+    }
+
+    /// What the binder makes of a call, if the function is that of an operator.
+    pub(in crate::expr) fn of_operator(&self) -> Option<OfOperator> {
+        match self.body {
+            Body::OfOperator(of) => Some(of),
+            _ => None,
+        }
+    }
+
     pub(super) const fn called_on_null(mut self) -> Self {
         self.strict = false;
         self
@@ -142,6 +158,10 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::array::ROWS,
     super::bytes::PROCS,
     super::send::PROCS,
+    super::send::SENDS,
+    super::conversions::CONVERSIONS,
+    super::conversions::CONVERSIONS_IN_SESSION,
+    super::conversions::LENGTHS,
     super::conditional::PROCS,
     super::datetime::AGE,
     super::datetime::ARITH,
@@ -170,6 +190,14 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::json::UPDATE,
     super::keywords::PROCS,
     super::numeric::PROCS,
+    super::operator_functions::ARITHMETIC,
+    super::operator_functions::COMPARISONS,
+    super::operator_functions::COMPARISONS_IN_ZONE,
+    super::operator_functions::EXTREMES,
+    super::operator_functions::EXTREMES_OF_CHARS,
+    super::operator_functions::ORDERS,
+    super::operator_functions::PATTERNS,
+    super::operator_functions::TEXTS,
     super::pattern::MATCHES,
     super::pattern::PROCS,
     super::privilege::PROCS,

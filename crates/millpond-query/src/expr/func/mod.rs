@@ -6,6 +6,7 @@ mod backend_io;
 mod bytes;
 pub(crate) mod catalog;
 mod conditional;
+mod conversions;
 mod datetime;
 mod digest;
 mod encoding;
@@ -18,6 +19,7 @@ mod json;
 mod keywords;
 mod numeric;
 mod object_name;
+pub(super) mod operator_functions;
 pub(crate) mod operators;
 pub(super) mod pattern;
 mod privilege;
@@ -66,6 +68,10 @@ enum Body {
     Datums(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
     /// One that evaluates its arguments itself.
     Exprs(for<'a> fn(&'a [Expr], &Env<'a>) -> Result<Val<'a>>),
+    /// The function of an operator: the binder makes the operator of a call.
+    OfOperator(operator_functions::OfOperator),
+    /// A cast by the name of its type: the binder makes a cast of a call.
+    Conversion,
     /// A function of advisory locks.
     Lock(crate::advisory::Advisory),
     /// A function that returns rows.
@@ -267,7 +273,9 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
     let value = match proc.body {
         Body::Datums(body) | Body::Sleep(body) => body(&datums, env)?,
         Body::Lock(function) => session::lock(function, &datums, env)?,
-        Body::Exprs(_) => return Err(SqlError::internal("a function that was called before")),
+        Body::Exprs(_) | Body::Conversion | Body::OfOperator(_) => {
+            return Err(SqlError::internal("a function that is not called"));
+        }
         Body::Rows(_) | Body::Records(_) => return Err(rows_not_accepted()),
     };
     Ok(Val::Owned(value))

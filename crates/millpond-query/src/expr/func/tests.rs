@@ -49,7 +49,7 @@ fn describe(proc: &Proc) -> String {
     )
 }
 
-/// The file has PostgreSQL 15's functions, with `regtype` and `pg_node_tree` as text, and
+/// The file has PostgreSQL 15's functions. Most have `regtype` and `pg_node_tree` as text, and
 /// `regclass` as oid.
 #[test]
 fn functions_are_declared_as_in_postgresql() {
@@ -212,10 +212,10 @@ proptest! {
                 prop_assert!(!proc.strict || args.iter().all(|arg| *arg != Value::Null));
                 if let Param::Type(ty) = proc.result {
                     let own = crate::expr::cast::type_of(&value.as_datum());
-                    // The value of an oid is a bigint, and that of a name is text.
+                    // The value of an oid is a bigint, and those of other strings are text.
                     let held = match ty {
                         DataType::Oid => DataType::Int8,
-                        DataType::Name => DataType::Text,
+                        DataType::Name | DataType::Char(_) | DataType::Varchar(_) => DataType::Text,
                         ty => ty,
                     };
                     prop_assert_eq!(own.map(DataType::oid), Some(held.oid()), "{}", proc.name);
