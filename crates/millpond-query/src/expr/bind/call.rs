@@ -1,6 +1,6 @@
 //! Function calls, and expressions that are calls in a spelling of their own.
 
-use millpond_syntax::tree::{self, FuncCall, MinMaxOp};
+use millpond_syntax::tree::{self, FuncCall, MinMaxOp, Node};
 use millpond_types::other::REGTYPE;
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::expr::func::catalog::{self, Param, Proc};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
 use crate::expr::types::{NUMERIC, Ty, is_castable, unify};
-use crate::expr::{Expr, Func};
+use crate::expr::{Expr, Func, quoted_name};
 use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
 
@@ -36,6 +36,9 @@ impl Binder<'_> {
         }
         if name == "is_normalized" && args.len() == 1 {
             args.push(Typed::known(Expr::Const(Value::Text("NFC".to_owned())), DataType::Text));
+        }
+        if name == "pg_collation_for" && args.len() == 1 {
+            return collation_of(&call.args[0], args);
         }
         self.call(name, args)
             .map_err(|error| self.place_operator(error, at, &call.args.iter().collect::<Vec<_>>()))
@@ -294,6 +297,27 @@ fn padded(expr: Expr, n: u32) -> Result<Expr> {
     let func = Func::exactly("rpad", &[Param::Type(DataType::Text), Param::Type(DataType::Int4)])?;
     let length = Expr::Const(Value::Int4(i32::try_from(n).unwrap_or(i32::MAX)));
     Ok(Expr::Func(func, vec![expr, length]))
+}
+
+/// `COLLATION FOR (value)`, of a bound value. All collations order bytewise, so they are told by
+/// names and types alone.
+fn collation_of(written: &tree::Expr, bound: Vec<Typed>) -> Result<Typed> {
+    let text = |name: &str| Typed::known(Expr::Const(Value::Text(name.to_owned())), DataType::Text);
+    if let Node::CollateClause(_, names) = &written.node {
+        return Ok(text(&names.last().map_or_else(String::new, |name| quoted_name(name))));
+    }
+    let ty = match bound.first().map(|arg| arg.ty) {
+        Some(Ty::Known(ty)) => ty,
+        _ => return Ok(Typed::known(Expr::NULL, DataType::Text)),
+    };
+    match ty.element().unwrap_or(ty) {
+        DataType::Name => Ok(text("\"C\"")),
+        element if element.is_string() => Ok(text("\"default\"")),
+        _ => {
+            let message = format!("collations are not supported by type {}", type_name(ty));
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+        }
+    }
 }
 
 /// Whether a call of one argument by the name of a type is a cast of the argument as it is.

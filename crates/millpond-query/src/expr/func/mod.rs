@@ -1,5 +1,6 @@
 //! Scalar functions: the catalog of what there is, how a call chooses, and what they compute.
 
+mod address;
 pub(super) mod array;
 mod backend;
 mod backend_io;
@@ -8,16 +9,23 @@ pub(crate) mod catalog;
 mod conditional;
 mod conversions;
 mod datetime;
+mod describe;
 mod digest;
 mod encoding;
 mod float;
 mod hash;
+mod hash_values;
 mod identifier;
+mod identity;
+mod in_range;
+mod index_method;
 mod index_property;
 mod integer;
 mod json;
 mod keywords;
+mod large_object;
 mod numeric;
+mod object_facts;
 mod object_name;
 pub(super) mod operator_functions;
 pub(crate) mod operators;
@@ -27,18 +35,23 @@ mod quote;
 pub(super) mod record;
 mod reg;
 mod relation;
+mod replication;
 pub(super) mod resolve;
 mod row_list;
 mod send;
+mod sequence;
 mod series;
 mod server;
 mod session;
+mod session_facts;
 mod size;
+mod stat_counters;
 mod storage;
 mod string;
 mod system;
 mod template;
 mod unicode;
+mod upgrade;
 mod uuid;
 mod value;
 pub(super) mod variadic;
@@ -102,12 +115,19 @@ enum RowsOf {
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     columns: Columns,
+    /// Whether there may be any number of them, not just one.
+    is_set: bool,
     body: RowsOf,
 }
 
 /// A function whose rows are made at once.
 const fn rows(columns: Columns, body: MakeAll) -> Body {
-    Body::Rows(Rows { columns, body: RowsOf::All(body) })
+    Body::Rows(Rows { columns, is_set: true, body: RowsOf::All(body) })
+}
+
+/// A function that returns one record.
+const fn one_row(columns: Columns, body: MakeAll) -> Body {
+    Body::Rows(Rows { columns, is_set: false, body: RowsOf::All(body) })
 }
 
 /// The columns that a call defines: `AS (a int, b text)`.
@@ -189,7 +209,8 @@ impl Func {
             return Err(SqlError::internal("a function that returns no rows"));
         };
         if self.0.strict && args.iter().any(Value::is_null) {
-            return Ok(Series::one_row(Vec::new()));
+            let row = if rows.is_set { Vec::new() } else { vec![Value::Null; rows.columns.len()] };
+            return Ok(Series::one_row(row));
         }
         let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
         match rows.body {

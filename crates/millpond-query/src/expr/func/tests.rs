@@ -186,10 +186,12 @@ fn arguments(proc: &'static Proc) -> BoxedStrategy<Vec<Value>> {
         .boxed()
 }
 
-/// What takes no time, needs no session, and is no matter of a few bytes.
+/// What takes no time, needs no session, and is no matter of a few bytes. Of objects of an unknown
+/// class, PostgreSQL says itself that they are an internal error.
 fn is_tame(proc: &Proc) -> bool {
     matches!(proc.body, Body::Datums(_) | Body::Exprs(_))
         && !matches!(proc.name, "factorial" | "repeat" | "lpad" | "rpad" | "format")
+        && proc.name != "pg_describe_object"
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The functions of arithmetic, of patterns, and of other operators: `int4pl`, `namelike`, and so on.
+//! The functions of arithmetic, of patterns and of other operators: `int4pl`, `namelike` and so on.
 
 use super::super::catalog::{
     ANYNONARRAY, BOOL, BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, Proc, TEXT,
@@ -67,7 +67,7 @@ pub(in super::super) static PATTERNS: &[Proc] = functions! {
     [BPCHAR, TEXT] => BOOL: "~~*" 1660 "bpchariclike", "!~~*" 1661 "bpcharicnlike",
         "~~" 1631 "bpcharlike", "!~~" 1632 "bpcharnlike";
     [NAME, TEXT] => BOOL: "~~*" 1635 "nameiclike", "!~~*" 1636 "nameicnlike",
-        "~*" 1240 "nameicregexeq", "!~*" 1241 "nameicregexne", "~~" 858 "namelike",
+        "~*" 1240 "nameicregexeq", "!~*" 1241 "nameicregexne", "~~" 858 "namelike", "~~" 1571 "like", "!~~" 1572 "notlike",
         "!~~" 859 "namenlike", "~" 79 "nameregexeq", "!~" 1252 "nameregexne";
     [TEXT, TEXT] => BOOL: ">=" 2163 "text_pattern_ge", ">" 2164 "text_pattern_gt",
         "<=" 2161 "text_pattern_le", "<" 2160 "text_pattern_lt", "~~*" 1633 "texticlike",
