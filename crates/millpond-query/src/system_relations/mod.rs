@@ -177,7 +177,15 @@ pub fn find(schema: &str, name: &str) -> Option<&'static View> {
 
 /// What functions return that are known in FROM only.
 fn table_functions() -> impl Iterator<Item = &'static View> {
-    buffers::FUNCTIONS.iter().chain(zones::FUNCTIONS)
+    [
+        buffers::FUNCTIONS,
+        locks::FUNCTIONS,
+        prepared::FUNCTIONS,
+        servers::FUNCTIONS,
+        zones::FUNCTIONS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(test)]

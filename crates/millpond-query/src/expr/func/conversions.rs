@@ -7,7 +7,7 @@ use super::catalog::{
 };
 use super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::value::body;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Val, cast};
 use crate::types::coerce_text;
 use crate::{DataType, Datum, Value};
@@ -103,6 +103,29 @@ fn modified(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let Some(ty) = ty.and_then(|oid| DataType::from_oid(oid, *typmod)) else {
         return Ok(value.to_value());
     };
+    if value_is_interval(value) {
+        check_interval(*typmod)?;
+    }
     let options = env.facts.settings.format_options();
     cast::cast(Val::Borrowed(*value), ty, true, options).map(Val::into_value)
+}
+
+fn value_is_interval(value: &Datum<'_>) -> bool {
+    matches!(value, Datum::Other(other::INTERVAL, _))
+}
+
+/// Refuses a modifier whose fields or precision no interval has.
+fn check_interval(typmod: i32) -> Result<()> {
+    const ALL_FIELDS: i32 = 0x7fff;
+    const ANY_PRECISION: i32 = 0xffff;
+    let (fields, precision) = (typmod >> 16 & ALL_FIELDS, typmod & ANY_PRECISION);
+    let known = other::INTERVAL_FIELDS.iter().any(|(bits, _)| *bits == fields);
+    let message = if fields != ALL_FIELDS && !known {
+        format!("unrecognized interval typmod: {typmod}")
+    } else if precision != ANY_PRECISION && precision > 6 {
+        format!("interval({precision}) precision must be between 0 and 6")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
