@@ -178,10 +178,21 @@ static ARRAYS: [OtherType; 30] = arrays! {
 };
 
 /// The arrays that no type has as that of its arrays.
-static VECTORS: [OtherType; 2] = arrays! {
-    22 "int2vector" "int2vector" of 21;
-    30 "oidvector" "oidvector" of 26;
+static VECTORS: [OtherType; 2] = {
+    let [int2vector, mut oidvector] = arrays! {
+        22 "int2vector" "int2vector" of 21;
+        30 "oidvector" "oidvector" of 26;
+    };
+    oidvector.encode_key = encode_oidvector_key;
+    [int2vector, oidvector]
 };
+
+/// The longer vector comes last, whatever is in it.
+fn encode_oidvector_key(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let array = super::array::ArrayRef::from_bytes(DataType::Oid.oid(), bytes)?;
+    out.extend_from_slice(&u32::try_from(array.iter().count()).ok()?.to_be_bytes());
+    super::array::encode_key(DataType::Oid.oid(), bytes, out)
+}
 
 /// All types that are held as bytes.
 pub fn types() -> impl Iterator<Item = &'static OtherType> {

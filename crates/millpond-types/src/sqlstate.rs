@@ -85,6 +85,7 @@ impl SqlState {
     pub const INVALID_CURSOR_NAME: SqlState = SqlState(*b"34000");
     pub const UNDEFINED_DATABASE: SqlState = SqlState(*b"3D000");
     pub const INVALID_SCHEMA_NAME: SqlState = SqlState(*b"3F000");
+    pub const EVENT_TRIGGER_PROTOCOL_VIOLATED: SqlState = SqlState(*b"39P03");
     pub const SERIALIZATION_FAILURE: SqlState = SqlState(*b"40001");
     pub const DEADLOCK_DETECTED: SqlState = SqlState(*b"40P01");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");

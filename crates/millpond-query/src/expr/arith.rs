@@ -2,6 +2,7 @@
 
 use super::{Arith, func};
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::in_date_range;
 use crate::{Datum, Value};
 
 #[cold]
@@ -122,7 +123,7 @@ fn date(op: Arith, date: i32, days: i32) -> Result<Value> {
         _ => date.checked_sub(days),
     };
     match result {
-        Some(date) if (-2_451_507..=2_145_031_948).contains(&date) => Ok(Value::Date(date)),
+        Some(date) if in_date_range(date.into()) => Ok(Value::Date(date)),
         _ => Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range")),
     }
 }

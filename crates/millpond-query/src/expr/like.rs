@@ -105,12 +105,44 @@ pub(super) fn with_backslashes(pattern: &str, escape: &str) -> Result<String> {
     Ok(out)
 }
 
+/// The same for byte strings.
+pub(super) fn bytes_with_backslashes(pattern: &[u8], escape: &[u8]) -> Result<Vec<u8>> {
+    let escape = match escape {
+        [] => None,
+        [byte] => Some(*byte),
+        _ => return Err(invalid_escape()),
+    };
+    if escape == Some(b'\\') {
+        return Ok(pattern.to_owned());
+    }
+    let mut out = Vec::with_capacity(pattern.len());
+    let mut escaped = false;
+    for &byte in pattern {
+        if Some(byte) == escape && !escaped {
+            out.push(b'\\');
+            escaped = true;
+            continue;
+        }
+        if byte == b'\\' && !escaped {
+            out.push(b'\\');
+        }
+        out.push(byte);
+        escaped = false;
+    }
+    Ok(out)
+}
+
+#[cold]
+fn invalid_escape() -> SqlError {
+    SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+        .hint("Escape string must be empty or one character.")
+}
+
 /// The escape character that an ESCAPE clause names.
 pub(super) fn escape_char(text: &str) -> Result<Option<char>> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
         (first, None) => Ok(first),
-        _ => Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-            .hint("Escape string must be empty or one character.")),
+        _ => Err(invalid_escape()),
     }
 }

@@ -44,6 +44,7 @@ pub use gather::planned_workers;
 pub(crate) use pool::Pool;
 pub(crate) use query::{Consumer, consume, run};
 pub(crate) use slots::{SlotRow, Slots};
+pub(crate) use window::in_range;
 
 use crate::Value;
 use crate::error::Result;

@@ -59,19 +59,24 @@ const PG_PROC: Columns = &[
 /// All functions that PostgreSQL has a number for.
 fn all() -> impl Iterator<Item = Function> {
     let own = functions::all().filter(|proc| proc.oid != 0).map(of_catalog);
-    own.chain(io_functions().map(of_type)).chain(aggregates().iter().map(of_aggregate))
+    let of_types = io_functions().filter(|function| in_catalog(function.oid).is_none());
+    own.chain(of_types.map(of_type)).chain(aggregates().iter().map(of_aggregate))
 }
 
-/// The function of a number.
-pub(crate) fn function(oid: u32) -> Option<Function> {
-    /// The catalog's functions by their numbers.
+/// The catalog's function of a number.
+fn in_catalog(oid: u32) -> Option<&'static Proc> {
     static BY_NUMBER: LazyLock<Vec<&'static Proc>> = LazyLock::new(|| {
         let mut procs: Vec<_> = functions::all().filter(|proc| proc.oid != 0).collect();
         procs.sort_by_key(|proc| proc.oid);
         procs
     });
     let place = BY_NUMBER.binary_search_by_key(&oid, |proc| proc.oid).ok();
-    let own = place.and_then(|place| BY_NUMBER.get(place)).map(|proc| of_catalog(proc));
+    place.and_then(|place| BY_NUMBER.get(place)).copied()
+}
+
+/// The function of a number.
+pub(crate) fn function(oid: u32) -> Option<Function> {
+    let own = in_catalog(oid).map(of_catalog);
     own.or_else(|| io_functions().find(|function| function.oid == oid).map(of_type))
         .or_else(|| aggregates().iter().find(|aggregate| aggregate.oid == oid).map(of_aggregate))
 }
@@ -80,7 +85,9 @@ pub(crate) fn function(oid: u32) -> Option<Function> {
 pub(crate) fn functions_named(name: &str) -> impl Iterator<Item = Function> {
     let own =
         functions::named(name).iter().filter(|proc| proc.oid != 0).map(|proc| of_catalog(proc));
-    let of_types = io_functions().filter(move |function| function.name == name).map(of_type);
+    let is_meant =
+        move |function: &&IoFunction| function.name == name && in_catalog(function.oid).is_none();
+    let of_types = io_functions().filter(is_meant).map(of_type);
     let aggregates = aggregates().iter().filter(move |aggregate| aggregate.name == name);
     own.chain(of_types).chain(aggregates.map(of_aggregate))
 }
@@ -108,6 +115,13 @@ pub(crate) struct Function {
     pub(crate) result: u32,
     pub(crate) args: Vec<u32>,
     source: &'static str,
+}
+
+impl Function {
+    /// Whether it is an aggregate.
+    pub(crate) fn is_aggregate(&self) -> bool {
+        self.kind == "a"
+    }
 }
 
 /// A function of input or output. All its types are said to be `internal`: clients look for its

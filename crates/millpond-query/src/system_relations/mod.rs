@@ -45,7 +45,9 @@ pub use describe::{
 };
 pub(crate) use functions::{Function, LANGUAGES, function, functions_named};
 pub(crate) use io::backend_io;
+pub(crate) use operators::{cast, cast_between, operator, operator_class, operator_named};
 pub(crate) use servers::{DATABASE_OID, TABLESPACE};
+pub(crate) use types::type_name;
 pub use types::{is_type, type_oid};
 
 /// What rows are computed from beside the catalog.
@@ -175,7 +177,15 @@ pub fn find(schema: &str, name: &str) -> Option<&'static View> {
 
 /// What functions return that are known in FROM only.
 fn table_functions() -> impl Iterator<Item = &'static View> {
-    buffers::FUNCTIONS.iter().chain(zones::FUNCTIONS)
+    [
+        buffers::FUNCTIONS,
+        locks::FUNCTIONS,
+        prepared::FUNCTIONS,
+        servers::FUNCTIONS,
+        zones::FUNCTIONS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(test)]

@@ -34,6 +34,47 @@ fn lines(text: &'static str, wanted: Option<u32>) -> impl Iterator<Item = Vec<&'
     })
 }
 
+/// The number in a row's word.
+fn number(words: &[&str], place: usize) -> Option<u32> {
+    words.get(place)?.parse().ok()
+}
+
+/// The types that a cast converts from and to.
+pub(crate) fn cast(oid: u32) -> Option<(u32, u32)> {
+    let words = lines(include_str!("casts.txt"), Some(oid)).next()?;
+    Some((number(&words, 1)?, number(&words, 2)?))
+}
+
+/// The symbol of an operator and the types of its sides, of which the left one is 0 if it has none.
+pub(crate) fn operator(oid: u32) -> Option<(&'static str, u32, u32)> {
+    let words = lines(include_str!("operators.txt"), Some(oid)).next()?;
+    Some((words.get(1)?, number(&words, 5)?, number(&words, 6)?))
+}
+
+/// The number of the cast between two types.
+pub(crate) fn cast_between(source: i64, target: i64) -> Option<u32> {
+    let is_it = |words: &Vec<&str>| {
+        number(words, 1).map(i64::from) == Some(source)
+            && number(words, 2).map(i64::from) == Some(target)
+    };
+    number(&lines(include_str!("casts.txt"), None).find(is_it)?, 0)
+}
+
+/// The number of the operator of a symbol between two types. The left one is 0 if it has none.
+pub(crate) fn operator_named(symbol: &str, left: i64, right: i64) -> Option<u32> {
+    let is_it = |words: &Vec<&str>| {
+        words.get(1) == Some(&symbol)
+            && number(words, 5).map(i64::from) == Some(left)
+            && number(words, 6).map(i64::from) == Some(right)
+    };
+    number(&lines(include_str!("operators.txt"), None).find(is_it)?, 0)
+}
+
+/// The name of a class of operators.
+pub(crate) fn operator_class(oid: u32) -> Option<&'static str> {
+    OPCLASSES.iter().find(|class| class.0 == oid).map(|class| class.1)
+}
+
 /// A word as a value of a column.
 fn cell(word: &str, kind: super::Kind) -> Cell {
     match kind {

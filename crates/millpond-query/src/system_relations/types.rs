@@ -129,6 +129,11 @@ pub fn is_type(oid: i64) -> bool {
     TYPES.iter().any(|ty| ty.oid == oid)
 }
 
+/// PostgreSQL's `typname` of a type.
+pub(crate) fn type_name(oid: i64) -> Option<&'static str> {
+    TYPES.iter().find(|ty| ty.oid == oid).map(|ty| ty.name)
+}
+
 /// How many bytes values of the type of that number have; -1 if that differs.
 pub(crate) fn type_len(oid: u32) -> i64 {
     TYPES.iter().find(|ty| ty.oid == i64::from(oid)).map_or(-1, |ty| ty.len)

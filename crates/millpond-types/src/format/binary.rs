@@ -40,8 +40,9 @@ pub fn encode(ty: DataType, datum: &Datum<'_>, out: &mut Vec<u8>) {
 fn encode_numeric(value: NumericRef<'_>, out: &mut Vec<u8>) {
     let (digits, weight, sign, dscale) = match value.parts() {
         Parts::NaN => (Default::default(), 0, NUMERIC_NAN, 0),
-        Parts::Infinity => (Default::default(), 0, NUMERIC_INFINITY, 0),
-        Parts::NegInfinity => (Default::default(), 0, NUMERIC_NEG_INFINITY, 0),
+        // PostgreSQL takes a bit of these signs for a scale.
+        Parts::Infinity => (Default::default(), 0, NUMERIC_INFINITY, 0x20),
+        Parts::NegInfinity => (Default::default(), 0, NUMERIC_NEG_INFINITY, 0x20),
         Parts::Finite(d) => {
             (d.digits, d.weight as i16, if d.negative { NUMERIC_NEGATIVE } else { 0 }, d.dscale)
         }

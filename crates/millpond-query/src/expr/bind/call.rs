@@ -1,6 +1,6 @@
 //! Function calls, and expressions that are calls in a spelling of their own.
 
-use millpond_syntax::tree::{self, FuncCall, MinMaxOp};
+use millpond_syntax::tree::{self, FuncCall, MinMaxOp, Node};
 use millpond_types::other::REGTYPE;
 use smallvec::SmallVec;
 
@@ -8,11 +8,11 @@ use super::argument::check_argument_count;
 use super::object_cast::looked_up;
 use super::{Binder, Coercion, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::func::catalog::{self, Param};
+use crate::expr::func::catalog::{self, Param, Proc};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
 use crate::expr::types::{NUMERIC, Ty, is_castable, unify};
-use crate::expr::{Expr, Func};
+use crate::expr::{Expr, Func, quoted_name};
 use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
 
@@ -37,7 +37,11 @@ impl Binder<'_> {
         if name == "is_normalized" && args.len() == 1 {
             args.push(Typed::known(Expr::Const(Value::Text("NFC".to_owned())), DataType::Text));
         }
-        self.call(name, args).map_err(|error| self.source.place(error, at))
+        if name == "pg_collation_for" && args.len() == 1 {
+            return collation_of(&call.args[0], args);
+        }
+        self.call(name, args)
+            .map_err(|error| self.place_operator(error, at, &call.args.iter().collect::<Vec<_>>()))
     }
 
     /// `COALESCE(...)`
@@ -87,10 +91,16 @@ impl Binder<'_> {
                 .map_or_else(|| Err(SqlError::internal("no value")), |arg| self.type_of(arg));
         }
         // These see the spaces that a `character(n)` is stored without.
-        if (matches!(name, "octet_length" | "to_json" | "to_jsonb") || name.starts_with("bpchar"))
-            && let Some(arg) = args.first_mut()
-        {
+        let padded = match name {
+            "octet_length" | "to_json" | "to_jsonb" => 1,
+            _ if name.starts_with("bpchar") => 2,
+            _ => 0,
+        };
+        for arg in args.iter_mut().take(padded) {
             self.pad(arg)?;
+        }
+        if is_cast(name, &args) {
+            return self.cast_call(name, args);
         }
         let types: SmallVec<[Ty; 4]> = args.iter().map(|arg| arg.ty).collect();
         let candidates = resolve::candidates(catalog::named(name), args.len());
@@ -103,7 +113,13 @@ impl Binder<'_> {
         if Func::new(proc).makes_rows() {
             return Err(beyond(&format!("the set-returning function {name} here")));
         }
+        if let Some(operator) = proc.of_operator() {
+            return self.operator_call(operator, args, &chosen.params);
+        }
         let (args, element) = self.arguments(args, &chosen.params)?;
+        if proc.is_conversion() {
+            return self.converted(args, proc);
+        }
         let result = as_result(Expr::Func(Func::new(proc), args), proc.result, element);
         match looked_up(name) {
             Some(ty) => Ok(Typed::known(self.coerce_object(result, ty, Coercion::Explicit)?, ty)),
@@ -141,6 +157,16 @@ impl Binder<'_> {
             Choice::None => Err(undefined_function(name, &args)),
             Choice::Ambiguous => Err(ambiguous_function(name, &args)),
         }
+    }
+
+    /// A cast of an argument that has been converted to the type that the cast's function takes.
+    fn converted(&mut self, args: Vec<Expr>, proc: &Proc) -> Result<Typed> {
+        let (Ok([arg]), [Param::Type(from)], Param::Type(to)) =
+            (<[Expr; 1]>::try_from(args), proc.args, proc.result)
+        else {
+            return Err(SqlError::internal("a conversion of several values"));
+        };
+        Ok(Typed::known(self.coerce(Typed::known(arg, *from), to, Coercion::Explicit)?, to))
     }
 
     /// A call of one argument by the name of a type is a cast.
@@ -273,6 +299,39 @@ fn padded(expr: Expr, n: u32) -> Result<Expr> {
     Ok(Expr::Func(func, vec![expr, length]))
 }
 
+/// `COLLATION FOR (value)`, of a bound value. All collations order bytewise, so they are told by
+/// names and types alone.
+fn collation_of(written: &tree::Expr, bound: Vec<Typed>) -> Result<Typed> {
+    let text = |name: &str| Typed::known(Expr::Const(Value::Text(name.to_owned())), DataType::Text);
+    if let Node::CollateClause(_, names) = &written.node {
+        return Ok(text(&names.last().map_or_else(String::new, |name| quoted_name(name))));
+    }
+    let ty = match bound.first().map(|arg| arg.ty) {
+        Some(Ty::Known(ty)) => ty,
+        _ => return Ok(Typed::known(Expr::NULL, DataType::Text)),
+    };
+    match ty.element().unwrap_or(ty) {
+        DataType::Name => Ok(text("\"C\"")),
+        element if element.is_string() => Ok(text("\"default\"")),
+        _ => {
+            let message = format!("collations are not supported by type {}", type_name(ty));
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+        }
+    }
+}
+
+/// Whether a call of one argument by the name of a type is a cast of the argument as it is.
+fn is_cast(name: &str, args: &[Typed]) -> bool {
+    let ([arg], Some(to)) = (args, type_named(name)) else { return false };
+    let has_others =
+        catalog::named(name).iter().any(|proc| proc.args.len() == 1 && !proc.is_conversion());
+    let castable = match arg.ty {
+        Ty::Known(from) => is_castable(from, to),
+        Ty::Unknown => true,
+    };
+    castable && (!has_others || arg.ty == Ty::Unknown)
+}
+
 /// The type that PostgreSQL's catalog has under this name.
 fn type_named(name: &str) -> Option<DataType> {
     Some(match name {
@@ -285,16 +344,17 @@ fn type_named(name: &str) -> Option<DataType> {
         "numeric" => NUMERIC,
         "text" => DataType::Text,
         "varchar" => DataType::Varchar(None),
+        "bpchar" => DataType::Char(0),
+        "oid" => DataType::Oid,
         "name" => DataType::Name,
         "bytea" => DataType::Bytea,
         "date" => DataType::Date,
         "timestamp" => DataType::Timestamp(None),
         "timestamptz" => DataType::Timestamptz(None),
-        "time" | "timetz" | "interval" | "uuid" | "json" | "jsonb" => {
+        _ => {
             let found = millpond_types::other::types().find(|ty| ty.name == name)?;
             DataType::Other { oid: found.oid, typmod: -1 }
         }
-        _ => return None,
     })
 }
 

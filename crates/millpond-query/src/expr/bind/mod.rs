@@ -10,6 +10,7 @@ mod literal;
 mod names;
 mod object_cast;
 mod operator;
+mod operator_call;
 mod place;
 mod record;
 mod row;

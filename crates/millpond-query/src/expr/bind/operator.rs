@@ -72,11 +72,16 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let symbol = symbol_of(name)?;
         let value = self.bind(operand, scope)?;
-        let bound = match symbol {
+        self.unary_by_symbol(symbol, value)
+            .map_err(|error| self.place_operator(error, at, &[operand]))
+    }
+
+    /// The operator of a symbol in front of a bound side.
+    pub(super) fn unary_by_symbol(&mut self, symbol: &str, value: Typed) -> Result<Typed> {
+        match symbol {
             "+" | "-" => self.sign(symbol, value),
             _ => self.prefix(symbol, value),
-        };
-        bound.map_err(|error| self.place_operator(error, at, &[operand]))
+        }
     }
 
     fn sign(&mut self, symbol: &str, value: Typed) -> Result<Typed> {
@@ -166,7 +171,11 @@ impl Binder<'_> {
     }
 
     fn operator(&mut self, name: &[Name], a: Typed, b: Typed) -> Result<Typed> {
-        let symbol = symbol_of(name)?;
+        self.binary_by_symbol(symbol_of(name)?, a, b)
+    }
+
+    /// The operator of a symbol between two bound sides.
+    pub(super) fn binary_by_symbol(&mut self, symbol: &str, a: Typed, b: Typed) -> Result<Typed> {
         if let Some(compare) = comparison_of(symbol) {
             return Ok(Typed::bool(self.compare(compare, a, b)?));
         }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Body;
+use super::operator_functions::OfOperator;
 use crate::DataType;
 use crate::expr::types::NUMERIC as ANY_NUMERIC;
 
@@ -53,6 +54,8 @@ pub(super) const NAME: Param = Param::Type(DataType::Name);
 pub(super) const OID: Param = Param::Type(DataType::Oid);
 pub(super) const VOID: Param = Param::Void;
 pub(super) const ANY: Param = Param::Any;
+pub(super) const ANYARRAY: Param = Param::AnyArray;
+pub(super) const ANYNONARRAY: Param = Param::AnyNonArray;
 
 /// How far a function's result depends on more than its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +120,22 @@ impl Proc {
     /// Whether it returns any number of rows.
     pub(crate) fn returns_rows(&self) -> bool {
         match self.body {
-            Body::Rows(_) => true,
+            Body::Rows(rows) => rows.is_set,
             Body::Records(records) => records.is_set,
             _ => false,
+        }
+    }
+
+    /// Whether it is a cast by the name of its type.
+    pub(in crate::expr) fn is_conversion(&self) -> bool {
+        matches!(self.body, Body::Conversion)
+    }
+
+    /// What the binder makes of a call, if the function is that of an operator.
+    pub(in crate::expr) fn of_operator(&self) -> Option<OfOperator> {
+        match self.body {
+            Body::OfOperator(of) => Some(of),
+            _ => None,
         }
     }
 
@@ -136,12 +152,17 @@ impl Proc {
 
 /// The tables of all families.
 pub(super) static FAMILIES: &[&[Proc]] = &[
+    super::address::PROCS,
     super::array::PROCS,
     super::backend::PROCS,
     super::backend_io::PROCS,
     super::array::ROWS,
     super::bytes::PROCS,
     super::send::PROCS,
+    super::send::SENDS,
+    super::conversions::CONVERSIONS,
+    super::conversions::CONVERSIONS_IN_SESSION,
+    super::conversions::LENGTHS,
     super::conditional::PROCS,
     super::datetime::AGE,
     super::datetime::ARITH,
@@ -151,10 +172,14 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::datetime::PARTS,
     super::datetime::TRUNC,
     super::datetime::ZONES,
+    super::describe::PROCS,
     super::digest::PROCS,
     super::float::PROCS,
     super::hash::PROCS,
+    super::hash_values::PROCS,
     super::identifier::PROCS,
+    super::in_range::PROCS,
+    super::index_method::PROCS,
     super::index_property::PROCS,
     super::integer::PROCS,
     super::json::BUILD,
@@ -169,7 +194,18 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::json::STRIP,
     super::json::UPDATE,
     super::keywords::PROCS,
+    super::large_object::DESCRIPTORS,
+    super::large_object::OBJECTS,
+    super::no_rows::PROCS,
     super::numeric::PROCS,
+    super::operator_functions::ARITHMETIC,
+    super::operator_functions::COMPARISONS,
+    super::operator_functions::COMPARISONS_IN_ZONE,
+    super::operator_functions::EXTREMES,
+    super::operator_functions::EXTREMES_OF_CHARS,
+    super::operator_functions::ORDERS,
+    super::operator_functions::PATTERNS,
+    super::operator_functions::TEXTS,
     super::pattern::MATCHES,
     super::pattern::PROCS,
     super::privilege::PROCS,
@@ -181,6 +217,26 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::storage::SIZES,
     super::series::PROCS,
     super::server::PROCS,
+    super::object_facts::PROCS,
+    super::replication::RECOVERY,
+    super::replication::SLOTS,
+    super::sequence::PROCS,
+    super::session_facts::PROCS,
+    super::steps::COUNTS,
+    super::steps::DISTANCES,
+    super::steps::SUMS,
+    super::stat_counters::DATABASES,
+    super::stat_counters::DATABASE_TIMES,
+    super::stat_counters::FUNCTIONS,
+    super::stat_counters::IN_TRANSACTION,
+    super::stat_counters::RELATIONS,
+    super::stat_counters::RESETS,
+    super::stat_counters::SERVER,
+    super::stat_counters::SESSIONS,
+    super::stat_counters::TABLES,
+    super::stat_counters::TIMES,
+    super::upgrade::MOMENTS,
+    super::upgrade::UPGRADE,
     super::session::PROCS,
     super::session::LOCKS,
     super::size::PROCS,

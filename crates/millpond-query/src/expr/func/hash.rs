@@ -85,46 +85,50 @@ impl<'a> Arg<'a> for Bytes<'a> {
 /// What a hash of 64 bits begins with. One of 32 bits is the lower half of the 64 that there are
 /// without a seed.
 #[derive(Clone, Copy)]
-enum Seed {
+pub(super) enum Seed {
     None,
     Some(u64),
 }
 
+impl Seed {
+    /// The seed; 0 if there is none.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Seed::None => 0,
+            Seed::Some(seed) => seed,
+        }
+    }
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "the lower half is asked for")]
-fn low(hash: u64) -> i32 {
+pub(super) fn low(hash: u64) -> i32 {
     (hash as u32).cast_signed()
 }
 
-fn word(value: i32, seed: Seed) -> u64 {
+pub(super) fn word(value: i32, seed: Seed) -> u64 {
     let mut state = State::new(4, seed);
     state.0[0] = state.0[0].wrapping_add(value.cast_unsigned());
     state.last()
 }
 
 /// As the number of 32 bits that it may be.
-fn long(value: i64, seed: Seed) -> u64 {
+pub(super) fn long(value: i64, seed: Seed) -> u64 {
     let high = low((value >> 32).cast_unsigned());
     word(low(value.cast_unsigned()) ^ if value >= 0 { high } else { !high }, seed)
 }
 
 /// Both zeros are equal, and all that are no numbers.
-fn float(value: f64, seed: Seed) -> u64 {
+pub(super) fn float(value: f64, seed: Seed) -> u64 {
     if value == 0.0 {
-        return match seed {
-            Seed::None => 0,
-            Seed::Some(seed) => seed,
-        };
+        return seed.number();
     }
     let value = if value.is_nan() { f64::NAN.abs() } else { value };
     bytes(&value.to_le_bytes(), seed)
 }
 
 /// Equal numbers have the same digits, whatever they display.
-fn numeric(value: NumericRef<'_>, seed: Seed) -> u64 {
-    let of_seed = match seed {
-        Seed::None => 0,
-        Seed::Some(seed) => seed,
-    };
+pub(super) fn numeric(value: NumericRef<'_>, seed: Seed) -> u64 {
+    let of_seed = seed.number();
     let Parts::Finite(decimal) = value.parts() else { return of_seed };
     if decimal.digits.is_empty() {
         return of_seed.wrapping_sub(1);
@@ -134,11 +138,11 @@ fn numeric(value: NumericRef<'_>, seed: Seed) -> u64 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "PostgreSQL, too, takes the lower half")]
-fn span(interval: Interval) -> i64 {
+pub(super) fn span(interval: Interval) -> i64 {
     interval.span() as i64
 }
 
-fn bytes(key: &[u8], seed: Seed) -> u64 {
+pub(super) fn bytes(key: &[u8], seed: Seed) -> u64 {
     let mut state = State::new(key.len(), seed);
     let (blocks, rest) = key.as_chunks::<12>();
     for block in blocks {

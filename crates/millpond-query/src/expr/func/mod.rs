@@ -1,23 +1,34 @@
 //! Scalar functions: the catalog of what there is, how a call chooses, and what they compute.
 
+mod address;
 pub(super) mod array;
 mod backend;
 mod backend_io;
 mod bytes;
 pub(crate) mod catalog;
 mod conditional;
+mod conversions;
 mod datetime;
+mod describe;
 mod digest;
 mod encoding;
 mod float;
 mod hash;
+mod hash_values;
 mod identifier;
+mod identity;
+mod in_range;
+mod index_method;
 mod index_property;
 mod integer;
 mod json;
 mod keywords;
+mod large_object;
+mod no_rows;
 mod numeric;
+mod object_facts;
 mod object_name;
+pub(super) mod operator_functions;
 pub(crate) mod operators;
 pub(super) mod pattern;
 mod privilege;
@@ -25,18 +36,24 @@ mod quote;
 pub(super) mod record;
 mod reg;
 mod relation;
+mod replication;
 pub(super) mod resolve;
 mod row_list;
 mod send;
+mod sequence;
 mod series;
 mod server;
 mod session;
+mod session_facts;
 mod size;
+mod stat_counters;
+mod steps;
 mod storage;
 mod string;
 mod system;
 mod template;
 mod unicode;
+mod upgrade;
 mod uuid;
 mod value;
 pub(super) mod variadic;
@@ -66,6 +83,10 @@ enum Body {
     Datums(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
     /// One that evaluates its arguments itself.
     Exprs(for<'a> fn(&'a [Expr], &Env<'a>) -> Result<Val<'a>>),
+    /// The function of an operator: the binder makes the operator of a call.
+    OfOperator(operator_functions::OfOperator),
+    /// A cast by the name of its type: the binder makes a cast of a call.
+    Conversion,
     /// A function of advisory locks.
     Lock(crate::advisory::Advisory),
     /// A function that returns rows.
@@ -96,12 +117,19 @@ enum RowsOf {
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     columns: Columns,
+    /// Whether there may be any number of them, not just one.
+    is_set: bool,
     body: RowsOf,
 }
 
 /// A function whose rows are made at once.
 const fn rows(columns: Columns, body: MakeAll) -> Body {
-    Body::Rows(Rows { columns, body: RowsOf::All(body) })
+    Body::Rows(Rows { columns, is_set: true, body: RowsOf::All(body) })
+}
+
+/// A function that returns one record.
+const fn one_row(columns: Columns, body: MakeAll) -> Body {
+    Body::Rows(Rows { columns, is_set: false, body: RowsOf::All(body) })
 }
 
 /// The columns that a call defines: `AS (a int, b text)`.
@@ -183,7 +211,8 @@ impl Func {
             return Err(SqlError::internal("a function that returns no rows"));
         };
         if self.0.strict && args.iter().any(Value::is_null) {
-            return Ok(Series::one_row(Vec::new()));
+            let row = if rows.is_set { Vec::new() } else { vec![Value::Null; rows.columns.len()] };
+            return Ok(Series::one_row(row));
         }
         let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
         match rows.body {
@@ -267,7 +296,9 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
     let value = match proc.body {
         Body::Datums(body) | Body::Sleep(body) => body(&datums, env)?,
         Body::Lock(function) => session::lock(function, &datums, env)?,
-        Body::Exprs(_) => return Err(SqlError::internal("a function that was called before")),
+        Body::Exprs(_) | Body::Conversion | Body::OfOperator(_) => {
+            return Err(SqlError::internal("a function that is not called"));
+        }
         Body::Rows(_) | Body::Records(_) => return Err(rows_not_accepted()),
     };
     Ok(Val::Owned(value))

@@ -319,6 +319,17 @@ pub(super) static PROCS: &[Proc] = &[
         TEXT,
         body!(|p: &str, escape: &str| similar::to_regex(p, Some(escape))),
     ),
+    // Unlike `similar_to_escape`, it takes NULL for the default.
+    proc(
+        1623,
+        "similar_escape",
+        &[TEXT, TEXT],
+        TEXT,
+        body!(|p: Option<&str>, escape: Option<&str>| p
+            .map(|p| similar::to_regex(p, escape))
+            .transpose()),
+    )
+    .called_on_null(),
     proc(1987, "similar_to_escape", &[TEXT], TEXT, body!(|p: &str| similar::to_regex(p, None))),
     proc(
         850,
@@ -354,6 +365,13 @@ pub(super) static PROCS: &[Proc] = &[
         &[TEXT, TEXT],
         TEXT,
         body!(|p: &str, escape: &str| like::with_backslashes(p, escape)),
+    ),
+    proc(
+        2009,
+        "like_escape",
+        &[BYTEA, BYTEA],
+        BYTEA,
+        body!(|p: &[u8], escape: &[u8]| like::bytes_with_backslashes(p, escape)),
     ),
     proc(
         2005,

@@ -115,7 +115,7 @@ fn object(ty: u32, oid: i64, name: &str) -> Value {
     other::object_value(ty, u32::try_from(oid).unwrap_or(0), name)
 }
 
-fn class(oid: i64, env: &Env<'_>) -> Result<Value> {
+pub(super) fn class(oid: i64, env: &Env<'_>) -> Result<Value> {
     let name = with_catalog(env, |catalog| system::relation_name(catalog, oid))?;
     Ok(object(REGCLASS, oid, &name))
 }

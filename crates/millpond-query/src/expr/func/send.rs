@@ -1,8 +1,74 @@
-//! Numbers and truth values as the bytes that the wire's binary formats have, and the functions
-//! behind the operators of truth values.
+//! Values as the bytes that the wire's binary formats have, and the functions behind the operators
+//! of truth values.
 
-use super::catalog::{BOOL, BYTEA, FLOAT4, FLOAT8, INT2, INT4, INT8, Proc, proc};
-use super::value::body;
+use millpond_types::other;
+
+use super::Body;
+use super::catalog::{
+    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID,
+    Param, Proc, TEXT, TIMESTAMPTZ, proc,
+};
+use super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
+use super::value::{body, wrong_arguments};
+use crate::error::Result;
+use crate::expr::cast::type_of;
+use crate::types::binary;
+use crate::{DataType, Datum, Value};
+
+const fn of(oid: u32) -> Param {
+    Param::Type(DataType::Other { oid, typmod: -1 })
+}
+
+/// A function that encodes a value of a type.
+const fn send(oid: u32, name: &'static str, args: &'static [Param]) -> Proc {
+    let body = match args {
+        // Its value is held as a bigint.
+        [Param::Type(DataType::Oid)] => Body::Datums(|args, _| encoded(args, Some(DataType::Oid))),
+        _ => Body::Datums(|args, _| encoded(args, None)),
+    };
+    proc(oid, name, args, BYTEA, body)
+}
+
+fn encoded(args: &[Datum<'_>], ty: Option<DataType>) -> Result<Value> {
+    let [value] = args else { return Err(wrong_arguments(args.len())) };
+    let mut bytes = Vec::new();
+    if let Some(ty) = ty.or_else(|| type_of(value)) {
+        binary::encode(ty, value, &mut bytes);
+    }
+    Ok(Value::Bytea(bytes))
+}
+
+pub(super) static SENDS: &[Proc] = &[
+    send(2401, "array_send", &[ANYARRAY]).stable(),
+    send(2503, "anyarray_send", &[ANYARRAY]).stable(),
+    send(5091, "anycompatiblearray_send", &[Param::AnyCompatibleArray]).stable(),
+    send(2431, "bpcharsend", &[BPCHAR]).stable(),
+    send(2413, "byteasend", &[BYTEA]),
+    send(2469, "date_send", &[DATE]),
+    send(2411, "int2vectorsend", &[of(other::INT2VECTOR)]),
+    send(2479, "interval_send", &[INTERVAL]),
+    send(324, "json_send", &[of(other::JSON)]),
+    send(3803, "jsonb_send", &[of(other::JSONB)]),
+    send(4004, "jsonpath_send", &[of(other::JSONPATH)]),
+    send(2423, "namesend", &[NAME]).stable(),
+    send(2461, "numeric_send", &[NUMERIC]),
+    send(2419, "oidsend", &[OID]),
+    send(2421, "oidvectorsend", &[of(other::OIDVECTOR)]),
+    send(2403, "record_send", &[of(other::RECORD)]).stable(),
+    send(2453, "regclasssend", &[of(other::REGCLASS)]),
+    send(4088, "regnamespacesend", &[of(other::REGNAMESPACE)]),
+    send(2447, "regproceduresend", &[of(other::REGPROCEDURE)]),
+    send(2445, "regprocsend", &[of(other::REGPROC)]),
+    send(4095, "regrolesend", &[of(other::REGROLE)]),
+    send(2455, "regtypesend", &[of(other::REGTYPE)]),
+    send(2415, "textsend", &[TEXT]).stable(),
+    send(2471, "time_send", &[TIME]),
+    send(2475, "timestamp_send", &[TIMESTAMP]),
+    send(2477, "timestamptz_send", &[TIMESTAMPTZ]),
+    send(2473, "timetz_send", &[TIMETZ]),
+    send(2962, "uuid_send", &[of(other::UUID)]),
+    send(2433, "varcharsend", &[Param::Type(DataType::Varchar(None))]).stable(),
+];
 
 pub(super) static PROCS: &[Proc] = &[
     proc(2405, "int2send", &[INT2], BYTEA, body!(|x: i16| x.to_be_bytes().to_vec())),

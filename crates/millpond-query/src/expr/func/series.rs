@@ -45,7 +45,7 @@ pub enum Series {
 
 /// A function whose rows are made one by one.
 pub(super) const fn series(columns: Columns, body: Make<Series>) -> Body {
-    Body::Rows(Rows { columns, body: RowsOf::Series(body) })
+    Body::Rows(Rows { columns, is_set: true, body: RowsOf::Series(body) })
 }
 
 const INT4_ROWS: Columns = &[(None, INT4)];

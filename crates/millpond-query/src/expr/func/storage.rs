@@ -3,8 +3,10 @@
 use millpond_engine::session::Session;
 
 use super::catalog::{INT8, OID, Proc, TEXT, proc};
-use super::reg::relation_oid;
+use super::reg::{class, relation_oid};
+use super::sequence::REGCLASS_TYPE;
 use super::value::body;
+use crate::Value;
 use crate::error::{Result, SqlError};
 use crate::expr::Env;
 use crate::query::RelationSize;
@@ -51,6 +53,24 @@ pub(super) static PROCS: &[Proc] = &[
         body!(env, |name: &str| relation_oid(name, env).and_then(|oid| filenode(oid, env))),
     )
     .stable(),
+    proc(3034, "pg_relation_filepath", &[OID], TEXT, body!(env, |oid: i64| filepath(oid, env)))
+        .stable(),
+    proc(
+        0,
+        "pg_relation_filepath",
+        &[TEXT],
+        TEXT,
+        body!(env, |name: &str| relation_oid(name, env).and_then(|oid| filepath(oid, env))),
+    )
+    .stable(),
+    proc(
+        3454,
+        "pg_filenode_relation",
+        &[OID, OID],
+        REGCLASS_TYPE,
+        body!(env, |tablespace: i64, file: i64| relation_of_file(tablespace, file, env)),
+    )
+    .stable(),
 ];
 
 pub(super) static SIZES: &[Proc] = [
@@ -75,6 +95,30 @@ fn size(oid: i64, env: &Env<'_>, of: fn(RelationSize) -> u64) -> Result<Option<i
     let size = relation_size::of(session.engine(), &session.catalog(), oid)?;
     Ok(size.map(|size| of(size) as i64))
 }
+
+/// The path in the data directory.
+fn filepath(oid: i64, env: &Env<'_>) -> Result<Option<String>> {
+    Ok(filenode(oid, env)?.map(|file| format!("base/{file}")))
+}
+
+fn relation_of_file(tablespace: i64, file: i64, env: &Env<'_>) -> Result<Option<Value>> {
+    let catalog = session(env)?.catalog();
+    let is_it = |oid: u32| {
+        relation_size::storage(&catalog, oid).is_some_and(|own| i64::from(own.get()) == file)
+    };
+    let mut relations = catalog.tables().flat_map(|table| {
+        std::iter::once(table.oid).chain(table.indexes.iter().map(|index| index.oid))
+    });
+    let found = match tablespace {
+        // 0 is the database's.
+        0 | DEFAULT_TABLESPACE => relations.find(|oid| is_it(*oid)),
+        _ => None,
+    };
+    found.map(|oid| class(oid.into(), env)).transpose()
+}
+
+/// `pg_default`
+const DEFAULT_TABLESPACE: i64 = 1663;
 
 fn filenode(oid: i64, env: &Env<'_>) -> Result<Option<i64>> {
     let (session, Ok(oid)) = (session(env)?, u32::try_from(oid)) else { return Ok(None) };

@@ -17,6 +17,8 @@ pub(super) static PROCS: &[Proc] = &[
     proc(1367, "character_length", &[BPCHAR], INT4, body!(|s: &str| length(s))),
     proc(1257, "textlen", &[TEXT], INT4, body!(|s: &str| length(s))),
     proc(1374, "octet_length", &[TEXT], INT4, body!(|s: &str| s.len() as i32)),
+    // The binder adds the spaces.
+    proc(1375, "octet_length", &[BPCHAR], INT4, body!(|s: &str| s.len() as i32)),
     proc(1811, "bit_length", &[TEXT], INT4, body!(|s: &str| bits(s.len()))),
     proc(870, "lower", &[TEXT], TEXT, body!(|s: &str| mapped(s, char::to_lowercase))),
     proc(871, "upper", &[TEXT], TEXT, body!(|s: &str| mapped(s, char::to_uppercase))),

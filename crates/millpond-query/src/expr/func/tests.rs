@@ -49,7 +49,7 @@ fn describe(proc: &Proc) -> String {
     )
 }
 
-/// The file has PostgreSQL 15's functions, with `regtype` and `pg_node_tree` as text, and
+/// The file has PostgreSQL 15's functions. Most have `regtype` and `pg_node_tree` as text, and
 /// `regclass` as oid.
 #[test]
 fn functions_are_declared_as_in_postgresql() {
@@ -186,10 +186,12 @@ fn arguments(proc: &'static Proc) -> BoxedStrategy<Vec<Value>> {
         .boxed()
 }
 
-/// What takes no time, needs no session, and is no matter of a few bytes.
+/// What takes no time, needs no session, and is no matter of a few bytes. Of objects of an unknown
+/// class, PostgreSQL says itself that they are an internal error.
 fn is_tame(proc: &Proc) -> bool {
     matches!(proc.body, Body::Datums(_) | Body::Exprs(_))
         && !matches!(proc.name, "factorial" | "repeat" | "lpad" | "rpad" | "format")
+        && proc.name != "pg_describe_object"
 }
 
 proptest! {
@@ -212,10 +214,10 @@ proptest! {
                 prop_assert!(!proc.strict || args.iter().all(|arg| *arg != Value::Null));
                 if let Param::Type(ty) = proc.result {
                     let own = crate::expr::cast::type_of(&value.as_datum());
-                    // The value of an oid is a bigint, and that of a name is text.
+                    // The value of an oid is a bigint, and those of other strings are text.
                     let held = match ty {
                         DataType::Oid => DataType::Int8,
-                        DataType::Name => DataType::Text,
+                        DataType::Name | DataType::Char(_) | DataType::Varchar(_) => DataType::Text,
                         ty => ty,
                     };
                     prop_assert_eq!(own.map(DataType::oid), Some(held.oid()), "{}", proc.name);

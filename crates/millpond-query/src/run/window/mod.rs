@@ -8,6 +8,8 @@ mod frame;
 mod partition;
 mod range;
 
+pub(crate) use range::in_range;
+
 use std::mem;
 
 use self::frame::Frames;

@@ -102,6 +102,24 @@ impl Limit {
     }
 }
 
+/// Whether a value is at most (`less`, or else at least) another one minus (or plus) an offset.
+pub(crate) fn in_range(
+    value: Datum<'_>,
+    base: Datum<'_>,
+    offset: Datum<'_>,
+    (minus, less): (bool, bool),
+    zone: Zone,
+) -> Result<bool> {
+    check_offset(offset, base)?;
+    let owned = offset.to_value();
+    let edge = Edge { offset: &owned, preceding: minus, is_start: !less, descending: false, zone };
+    let order = match edge.limit(base, minus)? {
+        Some(limit) => limit.compare(value)?,
+        None => compare_shifted(value, base, offset, minus)?,
+    };
+    Ok(if less { order.is_le() } else { order.is_ge() })
+}
+
 fn interval_of(datum: Datum<'_>) -> Option<Interval> {
     match datum {
         Datum::Other(INTERVAL, bytes) => Interval::from_bytes(bytes),

@@ -7,6 +7,7 @@ use crate::array::{ArrayBuilder, ArrayRef, Dimension, MAX_DIMENSIONS};
 
 use super::{FormatOptions, binary};
 use crate::error::{DataException, Result};
+use crate::other::is_vector;
 use crate::sqlstate::SqlState;
 use crate::{DataType, Datum, Value};
 
@@ -125,6 +126,13 @@ pub(super) fn encode_binary(ty: DataType, bytes: &[u8], out: &mut Vec<u8>) {
     let Some(element) = ty.element() else { return };
     let Some(array) = ArrayRef::from_bytes(element.oid(), bytes) else { return };
     let has_nulls = array.iter().any(|element| element.is_null());
+    if is_vector(ty.oid()) && array.dimensions().is_empty() {
+        // A vector has one dimension, even if it has no elements.
+        for word in [1, 0, element.oid(), 0, 0] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        return;
+    }
     out.extend_from_slice(&(array.dimensions().len() as u32).to_be_bytes());
     out.extend_from_slice(&u32::from(has_nulls).to_be_bytes());
     out.extend_from_slice(&element.oid().to_be_bytes());

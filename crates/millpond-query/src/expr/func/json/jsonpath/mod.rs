@@ -29,22 +29,29 @@ const PATH: Param = Param::Type(DataType::Other { oid: JSONPATH, typmod: -1 });
 const ROWS: Columns = &[(None, JSONB_TYPE)];
 
 /// The entries of a function: with variables and whether it is silent, and with defaults for these.
+/// Then the same of the function that may ask for the session's time zone. No method does so yet.
 macro_rules! entries {
-    ($oid:literal $name:literal: $result:expr, $body:expr) => {
+    ($oid:literal $name:literal, $of_zone:literal $in_zone:literal: $result:expr, $body:expr) => {
         [
             proc($oid, $name, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body),
             proc(0, $name, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body),
             proc(0, $name, &[JSONB_TYPE, PATH], $result, $body),
+            proc($of_zone, $in_zone, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body)
+                .stable(),
+            proc(0, $in_zone, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body).stable(),
+            proc(0, $in_zone, &[JSONB_TYPE, PATH], $result, $body).stable(),
         ]
     };
 }
 
 pub(in super::super) static PROCS: &[Proc] = [
-    entries!(4005 "jsonb_path_exists": BOOL, Body::Datums(exists)),
-    entries!(4009 "jsonb_path_match": BOOL, Body::Datums(matches)),
-    entries!(4006 "jsonb_path_query": JSONB_TYPE, rows(ROWS, query)),
-    entries!(4007 "jsonb_path_query_array": JSONB_TYPE, Body::Datums(query_array)),
-    entries!(4008 "jsonb_path_query_first": JSONB_TYPE, Body::Datums(query_first)),
+    entries!(4005 "jsonb_path_exists", 1177 "jsonb_path_exists_tz": BOOL, Body::Datums(exists)),
+    entries!(4009 "jsonb_path_match", 2030 "jsonb_path_match_tz": BOOL, Body::Datums(matches)),
+    entries!(4006 "jsonb_path_query", 1179 "jsonb_path_query_tz": JSONB_TYPE, rows(ROWS, query)),
+    entries!(4007 "jsonb_path_query_array", 1180 "jsonb_path_query_array_tz": JSONB_TYPE,
+        Body::Datums(query_array)),
+    entries!(4008 "jsonb_path_query_first", 2023 "jsonb_path_query_first_tz": JSONB_TYPE,
+        Body::Datums(query_first)),
 ]
 .as_flattened();
 

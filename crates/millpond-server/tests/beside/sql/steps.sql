@@ -1,0 +1,20 @@
+-- Steps of aggregates and of indexes of ranges, and lists of what is not there.
+select int4inc(1), int8inc(1), int8dec(-9223372036854775807), numeric_inc(1.50), int8inc_any(1, 'a'::text), int8dec_any(1, null::int), int8inc_float8_float8(1, 2, 3);
+select int4inc(2147483647);
+select int8inc(9223372036854775807);
+select int8dec((-9223372036854775808)::int8);
+select booland_statefunc(true, false), boolor_statefunc(true, false), booland_statefunc(true, null);
+select int2_sum(null, 1::int2), int2_sum(1, null), int2_sum(9223372036854775807, 1::int2), int4_sum(null, null), int4_sum(1, 2), int8_sum(1.5, 2), int8_sum(null, 2), int8_sum(1.50, null);
+select int4range_subdiff(-2147483648, 2147483647), int8range_subdiff(9223372036854775807, -1), numrange_subdiff(1.5, 2), numrange_subdiff('NaN', 2), daterange_subdiff('2024-03-01', '2024-02-01'), daterange_subdiff('infinity', '2024-02-01');
+select tsrange_subdiff('2024-03-01', '2024-02-01 12:00:00.5'), tstzrange_subdiff('2024-03-01 00:00+00', 'infinity');
+select numrange_subdiff(1e400, 1);
+select name from pg_available_extensions() where name = 'nosuch';
+select * from pg_available_extension_versions() where name = 'nosuch';
+select * from pg_partition_tree('a');
+select * from pg_ident_file_mappings();
+select * from pg_stat_get_progress_info('vacuum');
+select pg_stat_get_progress_info('x');
+select * from pg_event_trigger_dropped_objects();
+select name from pg_show_all_settings() where name = 'work_mem';
+select locktype from pg_lock_status() where locktype = 'nosuch';
+select name from pg_prepared_statement() where name = 'nosuch';
