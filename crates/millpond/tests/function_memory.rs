@@ -98,3 +98,24 @@ fn the_greatest_text_of_each_group_counts() {
     assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY, "{error:?}");
     assert_eq!(fresh.database.query_memory_used(), 0);
 }
+
+#[test]
+fn more_than_a_session_may_have_ends_the_search_of_a_path() {
+    let (fresh, mut c) = limited();
+    let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+    let wide = format!("[1{}]", ",1".repeat(1999));
+    for (document, path) in [(&deep, "$.**".to_owned()), (&wide, "$[*]".to_owned())] {
+        let sql = format!("select jsonb_path_query_array('{document}', '{path}') is not null");
+        assert_eq!(c.query(&sql, &[]).unwrap().rows, [[Value::Bool(true)]], "{path}");
+    }
+    let many = format!("$[0 to last{}]", ", 0 to last".repeat(400));
+    for (document, path) in [(&deep, format!("${}", ".**".repeat(190))), (&wide, many)] {
+        for call in ["_query_array", "_query_first", "_exists", "_match"] {
+            // The lax mode of `exists` stops at the first item.
+            let sql = format!("select jsonb_path{call}('{document}', 'strict {path}')");
+            let error = c.query(&sql, &[]).unwrap_err();
+            assert_eq!(error.sqlstate, SqlState::OUT_OF_MEMORY, "{sql:.100}: {error:?}");
+            assert_eq!(fresh.database.query_memory_used(), 0, "{sql:.100}");
+        }
+    }
+}

@@ -277,3 +277,33 @@ fn json_has_a_longest_length() {
         assert!(found.contains(error) && found.contains("[54000]"), "{sql:.60}: {found:.100}");
     }
 }
+
+/// Long and deep paths of JSON are refused before the stack ends.
+#[test]
+fn paths_need_little_stack() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let mut count = |document: &str, path: &str| {
+            run(&mut c, &format!("select count(*) from jsonb_path_query('{document}', '{path}')"))
+        };
+        // Each level once, and as often as there are levels around it.
+        assert_eq!(count(&deep(500), "$.**"), "count\n501\nSELECT 1\n");
+        assert_eq!(count(&deep(90), "$.**.**"), "count\n4186\nSELECT 1\n");
+        assert_eq!(count("1", &format!("${}", "[0]".repeat(190))), "count\n1\nSELECT 1\n");
+        for path in [
+            format!("${}", "[0]".repeat(100_000)),
+            format!("${}", ".size()".repeat(100_000)),
+            format!("1{}", " + 1".repeat(100_000)),
+            format!("$ == 1{}", " || $ == 1".repeat(100_000)),
+            format!("$ == 1{}", " && $ == 1".repeat(100_000)),
+            format!("{}1", "-".repeat(100_000)),
+            format!("{}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+        ] {
+            let found = count("1", &path);
+            assert!(found.contains("[54001]"), "{path:.40}: {found:.200}");
+        }
+    });
+    thread.unwrap().join().unwrap();
+}

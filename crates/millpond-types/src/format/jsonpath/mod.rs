@@ -13,6 +13,8 @@ use crate::sqlstate::SqlState;
 
 /// How deep a path may nest.
 const MAX_DEPTH: usize = 256;
+/// How many binary operators a path may have. A chain of them is a tree as deep as it is long.
+const MAX_OPERATORS: usize = 500;
 
 /// A path: what it computes, and how it sees values of another kind than it expects.
 #[derive(Debug, Clone, PartialEq)]

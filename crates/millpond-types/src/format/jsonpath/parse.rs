@@ -1,7 +1,9 @@
 //! The grammar of paths.
 
 use super::lexer::{Lexer, Token, near};
-use super::{Arith, Compare, Expr, Flags, JsonPath, MAX_DEPTH, Method, Step, syntax, too_deep};
+use super::{
+    Arith, Compare, Expr, Flags, JsonPath, MAX_DEPTH, MAX_OPERATORS, Method, Step, syntax, too_deep,
+};
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
 
@@ -30,6 +32,7 @@ struct Parser<'a> {
     token: Token,
     written: &'a str,
     depth: usize,
+    operators: usize,
     /// In how many filters and subscripts this place is.
     filters: usize,
     subscripts: usize,
@@ -39,7 +42,7 @@ impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Self> {
         let mut lexer = Lexer::new(text);
         let (token, written) = lexer.next()?;
-        Ok(Self { lexer, token, written, depth: 0, filters: 0, subscripts: 0 })
+        Ok(Self { lexer, token, written, depth: 0, operators: 0, filters: 0, subscripts: 0 })
     }
 
     /// Takes the next word.
@@ -120,12 +123,21 @@ impl<'a> Parser<'a> {
         parsed
     }
 
+    /// Takes a binary operator.
+    fn operator(&mut self) -> Result<()> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(too_deep());
+        }
+        self.take().map(drop)
+    }
+
     fn or(&mut self) -> Result<Expr> {
         self.nested(|parser| {
             let mut expr = parser.and()?;
             while parser.is_sign("||") {
                 let left = parser.predicate(expr)?;
-                parser.take()?;
+                parser.operator()?;
                 let right = parser.and()?;
                 expr = Expr::Or(left, parser.predicate(right)?);
             }
@@ -137,7 +149,7 @@ impl<'a> Parser<'a> {
         let mut expr = self.not()?;
         while self.is_sign("&&") {
             let left = self.predicate(expr)?;
-            self.take()?;
+            self.operator()?;
             let right = self.not()?;
             expr = Expr::And(left, self.predicate(right)?);
         }
@@ -208,7 +220,7 @@ impl<'a> Parser<'a> {
         let mut expr = self.multiplicative()?;
         while let Token::Sign(sign @ ("+" | "-")) = self.token {
             let left = self.value(expr)?;
-            self.take()?;
+            self.operator()?;
             let right = self.multiplicative()?;
             expr = arith(sign, left, self.value(right)?);
         }
@@ -219,7 +231,7 @@ impl<'a> Parser<'a> {
         let mut expr = self.signed()?;
         while let Token::Sign(sign @ ("*" | "/" | "%")) = self.token {
             let left = self.value(expr)?;
-            self.take()?;
+            self.operator()?;
             let right = self.signed()?;
             expr = arith(sign, left, self.value(right)?);
         }

@@ -13,10 +13,13 @@ use super::item::Item;
 use super::method::is_for_arrays;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Env;
+use crate::memory::ValueRoom;
 use crate::types::jsonpath::{Arith, Expr, JsonPath, Step};
 
 /// After how many steps an evaluation asks again whether it may go on.
 const STEPS_BETWEEN_CHECKS: u32 = 4096;
+/// How many steps may follow each other.
+const MAX_DEPTH: u32 = 200;
 
 /// Why an evaluation ends early.
 pub(super) enum Stop {
@@ -50,6 +53,9 @@ pub(super) struct Found<'l, 'a> {
 
 impl<'a> Found<'_, 'a> {
     pub(super) fn push(&mut self, item: Item<'a>) -> Result<()> {
+        if self.list.len() == self.list.capacity() {
+            ValueRoom::check(self.list.len() * 2 * size_of::<Item<'_>>())?;
+        }
         self.list.push(item);
         if self.first_only { Err(Stop::Enough) } else { Ok(()) }
     }
@@ -62,6 +68,7 @@ pub(super) struct Evaluation<'p, 'a> {
     vars: Option<Json<'a>>,
     env: &'p Env<'p>,
     steps: Cell<u32>,
+    depth: Cell<u32>,
 }
 
 /// What the words of a place mean, and how strict it is.
@@ -82,7 +89,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         vars: Option<Json<'a>>,
         env: &'p Env<'p>,
     ) -> Self {
-        Self { path, root, vars, env, steps: Cell::new(0) }
+        Self { path, root, vars, env, steps: Cell::new(0), depth: Cell::new(0) }
     }
 
     pub(super) fn is_lax(&self) -> bool {
@@ -134,6 +141,19 @@ impl<'p, 'a> Evaluation<'p, 'a> {
             self.env.check_long_work()?;
         }
         Ok(())
+    }
+
+    /// Goes one step deeper.
+    fn deeper(&self, go: impl FnOnce() -> Result<()>) -> Result<()> {
+        let depth = self.depth.get();
+        if depth >= MAX_DEPTH {
+            let what = "stack depth limit exceeded";
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, what).into());
+        }
+        self.depth.set(depth + 1);
+        let result = go();
+        self.depth.set(depth);
+        result
     }
 
     pub(super) fn env(&self) -> &Env<'p> {
@@ -239,7 +259,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         found: &mut Found<'_, 'a>,
     ) -> Result<()> {
         let Some((step, rest)) = steps.split_first() else { return found.push(item) };
-        self.step(step, rest, item, self.path.lax, scope, found)
+        self.deeper(|| self.step(step, rest, item, self.path.lax, scope, found))
     }
 
     /// Follows a step from an item, and the rest. `unwraps`: if the item is an array and the step
@@ -295,7 +315,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
                 if *first == 0 {
                     self.steps(rest, item.clone(), &forgiving, found)?;
                 }
-                self.levels(&item, 1, (*first, *last), rest, &forgiving, found)
+                self.levels(&item, (*first, *last), rest, &forgiving, found)
             }
             Step::Filter(predicate) => {
                 let inner = Scope { current: item.clone(), ..scope.clone() };
@@ -325,25 +345,30 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         items.into_iter().try_for_each(|item| self.steps(rest, item, scope, found))
     }
 
-    /// `.**`: what is on some levels below an item.
+    /// `.**`: what is on some levels below an item, each before what is below it. Without
+    /// recursion: a document may be deep.
     fn levels(
         &self,
         item: &Item<'a>,
-        level: u32,
         (first, last): (u32, u32),
         rest: &[Step],
         scope: &Scope<'a>,
         found: &mut Found<'_, 'a>,
     ) -> Result<()> {
-        for part in item.parts() {
+        let only_leaves = first == Step::LAST_LEVEL && last == Step::LAST_LEVEL;
+        let mut levels = vec![item.parts().into_iter()];
+        while let Some(parts) = levels.last_mut() {
+            let Some(part) = parts.next() else {
+                levels.pop();
+                continue;
+            };
             self.tick()?;
-            let only_leaves = first == Step::LAST_LEVEL && last == Step::LAST_LEVEL;
+            let level = levels.len() as u32;
+            let below = if level < last { part.parts() } else { Vec::new() };
             if level >= first || only_leaves && !part.is_container() {
-                self.steps(rest, part.clone(), scope, found)?;
+                self.steps(rest, part, scope, found)?;
             }
-            if level < last {
-                self.levels(&part, level + 1, (first, last), rest, scope, found)?;
-            }
+            levels.push(below.into_iter());
         }
         Ok(())
     }
