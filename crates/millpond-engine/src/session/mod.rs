@@ -62,6 +62,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, EngineResult};
 use crate::proc::{Interrupt, ProcHandle};
 use crate::sort::temp::TempSpace;
+use crate::transam::snapshot::XidStatus;
 use crate::transam::{SessionNo, Xid};
 
 pub use commit::{Commit, CommitTicket};
@@ -226,6 +227,11 @@ impl Session {
     /// The transaction's id, if it has changed anything.
     pub fn xid(&self) -> Option<Xid> {
         self.ctx.proc().xid()
+    }
+
+    /// What became of a transaction; `None` if none has begun under this id. May read a page.
+    pub fn status_of(&self, xid: Xid) -> EngineResult<Option<XidStatus>> {
+        self.engine.transactions().status_if_begun(&self.ctx, xid)
     }
 
     /// The transaction's id. It gets one if it has none yet, as before its first change.

@@ -76,3 +76,6 @@ select brin_summarize_new_values('a'::regclass);
 select brin_summarize_range('a'::regclass, -1);
 select brin_desummarize_range('a'::regclass, 4294967295);
 select gin_clean_pending_list('a'::regclass);
+select txid_status(txid_current()), txid_status(1), txid_status(0);
+select txid_status(-1);
+select txid_status(99999999);
