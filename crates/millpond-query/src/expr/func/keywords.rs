@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::catalog::{BOOL, Proc, TEXT, proc};
+use super::record::RECORD_TYPE;
 use super::{Columns, rows};
 use crate::Value;
 
@@ -38,12 +39,11 @@ const COLUMNS: Columns = &[
     (Some("baredesc"), TEXT),
 ];
 
-/// Its number is not given: its result is a record.
 pub(super) static PROCS: &[Proc] = &[proc(
-    0,
+    1686,
     "pg_get_keywords",
     &[],
-    super::catalog::ANY,
+    RECORD_TYPE,
     rows(COLUMNS, |_, list| KEYWORDS.iter().try_for_each(|keyword| list.push(row(keyword)))),
 )
 .stable()];

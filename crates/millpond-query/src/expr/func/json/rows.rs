@@ -3,7 +3,8 @@
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSON, JSONB};
 
-use super::super::catalog::{Param, Proc, TEXT, proc};
+use super::super::catalog::{Proc, TEXT, proc};
+use super::super::record::RECORD_TYPE;
 use super::super::row_list::RowList;
 use super::super::value::wrong_arguments;
 use super::super::{Columns, rows};
@@ -21,7 +22,6 @@ const JSON_MEMBER: Columns = &[(Some("key"), TEXT), (Some("value"), JSON_TYPE)];
 const JSONB_MEMBER: Columns = &[(Some("key"), TEXT), (Some("value"), JSONB_TYPE)];
 const TEXT_MEMBER: Columns = &[(Some("key"), TEXT), (Some("value"), TEXT)];
 
-/// A member's number of `pg_proc` is not given where its result is a record.
 pub(in super::super) static PROCS: &[Proc] = &[
     proc(
         3955,
@@ -54,31 +54,31 @@ pub(in super::super) static PROCS: &[Proc] = &[
     proc(3957, "json_object_keys", &[JSON_TYPE], TEXT, rows(KEY, keys)),
     proc(3931, "jsonb_object_keys", &[JSONB_TYPE], TEXT, rows(KEY, keys)),
     proc(
-        0,
+        3958,
         "json_each",
         &[JSON_TYPE],
-        Param::Any,
+        RECORD_TYPE,
         rows(JSON_MEMBER, |args, list| members(args, "json_each", part, list)),
     ),
     proc(
-        0,
+        3959,
         "json_each_text",
         &[JSON_TYPE],
-        Param::Any,
+        RECORD_TYPE,
         rows(TEXT_MEMBER, |args, list| members(args, "json_each_text", as_text, list)),
     ),
     proc(
-        0,
+        3208,
         "jsonb_each",
         &[JSONB_TYPE],
-        Param::Any,
+        RECORD_TYPE,
         rows(JSONB_MEMBER, |args, list| members(args, "jsonb_each", part, list)),
     ),
     proc(
-        0,
+        3932,
         "jsonb_each_text",
         &[JSONB_TYPE],
-        Param::Any,
+        RECORD_TYPE,
         rows(TEXT_MEMBER, |args, list| members(args, "jsonb_each_text", as_text, list)),
     ),
 ];
