@@ -109,11 +109,27 @@ fn function(name: &str, args: &str, result: &str, rest: &str, stable: bool) -> O
 /// bucket that there is not where a share is rounded up.
 const DIFFERENT: &[&str] = &["||/", "cbrt", "dcbrt", "width_bucket"];
 
+/// Of two texts, these give how far they are apart. In PostgreSQL, that is the C library's.
+const DISTANCES: &[&str] = &[
+    "bpcharcmp",
+    "btbpchar_pattern_cmp",
+    "btnamecmp",
+    "btnametextcmp",
+    "bttext_pattern_cmp",
+    "bttextcmp",
+    "bttextnamecmp",
+    "byteacmp",
+    "gin_cmp_tslexeme",
+    "jsonb_cmp",
+    "uuid_cmp",
+];
+
 /// What a function depends on apart from its arguments makes it unfit.
 fn is_left_out(name: &str, params: &[Param], stable: bool) -> bool {
     let of_server = ["pg_", "has_", "current_", "row_security", "inet_", "to_reg"];
     let of_today = name == "age" && params.len() == 1;
     DIFFERENT.contains(&name)
+        || DISTANCES.contains(&name)
         || of_today
         || (stable && params.is_empty())
         || of_server.iter().any(|start| name.starts_with(start))

@@ -108,3 +108,5 @@ select a from zero where null < a / b;
 select a from zero where not (null between a / b and a % b);
 select + a, + b, a, + a as c from zero;
 select null + a / b, a from zero;
+select date_trunc('x', 'infinity'::timestamptz, 'nosuch'), date_trunc('day', '-infinity'::timestamptz, 'UTC');
+select date_trunc('day', '2024-02-29 00:00+00'::timestamptz, 'nosuch');

@@ -34,9 +34,7 @@ pub(in super::super) static PROCS: &[Proc] = &[
         "date_trunc",
         &[TEXT, TIMESTAMPTZ, TEXT],
         TIMESTAMPTZ,
-        body!(
-            |unit: &str, t: StampTz, name: &str| in_zone(unit, t.0, zone_named(name)?).map(StampTz)
-        ),
+        body!(|unit: &str, t: StampTz, name: &str| in_zone_named(unit, t.0, name).map(StampTz)),
     )
     .stable(),
     proc(
@@ -122,6 +120,11 @@ fn truncated(name: &str, timestamp: i64, ty: &str) -> Result<i64> {
     };
     let usecs = start.and_then(|day| day.checked_mul(USECS_PER_DAY));
     checked(usecs.ok_or_else(timestamp_out_of_range)?)
+}
+
+/// Of an infinite time, the zone does not matter, nor whether there is one of that name.
+fn in_zone_named(unit: &str, timestamp: i64, zone: &str) -> Result<i64> {
+    if is_infinite(timestamp) { Ok(timestamp) } else { in_zone(unit, timestamp, zone_named(zone)?) }
 }
 
 fn in_zone(unit: &str, timestamp: i64, zone: Zone) -> Result<i64> {
