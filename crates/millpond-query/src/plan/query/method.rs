@@ -122,8 +122,8 @@ impl Planning<'_> {
         }
     }
 
-    /// The two sides of an equality between the rows so far and a relation's. Each may also use rows
-    /// of queries around the join.
+    /// The two sides of an equality between the rows so far and a relation's. Each may also use
+    /// rows of queries around the join.
     pub(super) fn join_key<'e>(
         &self,
         conjunct: &'e Expr,
