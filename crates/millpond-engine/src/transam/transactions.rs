@@ -160,13 +160,13 @@ impl Transactions {
         }
     }
 
-    /// The status of a transaction that has ended and whose number no snapshot needs.
     /// The status of a transaction by any number; `None` if none has begun under it.
     pub fn status_if_begun(&self, backend: &Backend, xid: Xid) -> EngineResult<Option<XidStatus>> {
         // Ids only grow, so one that has begun now stays known.
         if xid >= self.ring.next() { Ok(None) } else { self.status(backend, xid).map(Some) }
     }
 
+    /// The status of a transaction that has ended and whose number no snapshot needs.
     fn settled_status(&self, backend: &Backend, xid: Xid) -> EngineResult<XidStatus> {
         let committed = clog::has_committed(backend, self.clog(backend)?, xid)?;
         Ok(if committed { XidStatus::Committed(Csn::FROZEN) } else { XidStatus::Aborted })
