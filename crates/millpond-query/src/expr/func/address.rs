@@ -1,8 +1,10 @@
 //! From names to the numbers of objects: `pg_get_object_address`.
 
-use super::catalog::{INT4, OID, Param, Proc, TEXT, proc};
+use super::catalog::{INT4, OID, Proc, RECORD_TYPE, TEXT, TEXT_ARRAY, proc};
+use super::identity::class;
 use super::object_name::{
-    self as names, OWNER, TABLESPACES, schema_number, type_number, with_catalog,
+    self as names, ACCESS_METHODS, COLLATIONS, OWNER, TABLESPACES, schema_number, type_number,
+    with_catalog,
 };
 use super::row_list::RowList;
 use super::value::wrong_arguments;
@@ -11,17 +13,13 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::system_relations::{self as system, DATABASE_OID};
 use crate::types::array::array_of;
-use crate::{DataType, Datum, Value};
-
-const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });
-const RECORD: Param =
-    Param::Type(DataType::Other { oid: millpond_types::other::RECORD, typmod: -1 });
+use crate::{Datum, Value};
 
 pub(super) static PROCS: &[Proc] = &[proc(
     3954,
     "pg_get_object_address",
     &[TEXT, TEXT_ARRAY, TEXT_ARRAY],
-    RECORD,
+    RECORD_TYPE,
     one_row(ADDRESS, address),
 )
 .stable()];
@@ -29,13 +27,13 @@ pub(super) static PROCS: &[Proc] = &[proc(
 const ADDRESS: Columns = &[(Some("classid"), OID), (Some("objid"), OID), (Some("objsubid"), INT4)];
 
 /// The system relation that has an object, its number there, and its part.
-type Address = (i64, i64, i32);
+type Address = (u32, i64, i32);
 
 fn address(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
     let [Datum::Text(kind), of, args] = args else { return Err(wrong_arguments(args.len())) };
     let (parts, args) = (texts(of)?, texts(args)?);
     let (class, object, column) = find(kind, &parts, &args, list.env)?;
-    list.push([Value::Int8(class), Value::Int8(object), Value::Int4(column)])
+    list.push([Value::Int8(class.into()), Value::Int8(object), Value::Int4(column)])
 }
 
 fn texts(array: &Datum<'_>) -> Result<Vec<String>> {
@@ -61,12 +59,12 @@ fn find(kind: &str, parts: &[String], args: &[String], env: &Env<'_>) -> Result<
             relation(kind, parts, env)
         }
         "table column" => column(parts, env),
-        "type" => Ok((1247, type_number(only(parts)?)?, 0)),
+        "type" => Ok((class::TYPE, type_number(only(parts)?)?, 0)),
         "function" | "aggregate" | "procedure" => function(kind, parts, args),
         "operator" => operator(parts, args),
         "cast" => cast(parts, args),
         "collation" => collation(parts),
-        "schema" => Ok((2615, schema_number(only(parts)?)?, 0)),
+        "schema" => Ok((class::SCHEMA, schema_number(only(parts)?)?, 0)),
         "role"
         | "database"
         | "tablespace"
@@ -130,32 +128,11 @@ fn at_least_one(parts: &[String]) -> Result<()> {
     if parts.is_empty() { Err(invalid("name list length must be at least 1")) } else { Ok(()) }
 }
 
-/// The schema and the name of a relation.
-fn qualified<'p>(parts: &'p [String], env: &Env<'_>) -> Result<(Option<&'p str>, &'p str)> {
-    let shown = parts.join(".");
-    match parts {
-        [name] => Ok((None, name)),
-        [schema, name] => Ok((Some(schema), name)),
-        [database, schema, name] if database == env.facts.database => Ok((Some(schema), name)),
-        [_, _, _] => Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cross-database references are not implemented: \"{shown}\""),
-        )),
-        _ => Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("improper relation name (too many dotted names): {shown}"),
-        )),
-    }
-}
-
 fn relation_number(parts: &[String], env: &Env<'_>) -> Result<i64> {
-    let (schema, name) = qualified(parts, env)?;
-    let found = with_catalog(env, |catalog| system::relation_named(catalog, schema, name))?;
-    found.ok_or_else(|| {
-        let shown = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
-        let message = format!("relation \"{shown}\" does not exist");
-        SqlError::new(SqlState::UNDEFINED_TABLE, message)
-    })
+    let (schema, name) = names::qualified_parts(parts.to_vec(), env)?;
+    let schema = schema.as_deref();
+    let found = with_catalog(env, |catalog| system::relation_named(catalog, schema, &name))?;
+    found.ok_or_else(|| names::no_relation(schema, &name))
 }
 
 fn relation(kind: &str, parts: &[String], env: &Env<'_>) -> Result<Address> {
@@ -172,7 +149,7 @@ fn relation(kind: &str, parts: &[String], env: &Env<'_>) -> Result<Address> {
         }
     })?;
     if own == kind {
-        return Ok((1259, number, 0));
+        return Ok((class::RELATION, number, 0));
     }
     let name = parts.last().map_or("", String::as_str);
     let article = if kind == "index" { "an" } else { "a" };
@@ -193,7 +170,7 @@ fn column(parts: &[String], env: &Env<'_>) -> Result<Address> {
         None => catalog.table(oid).and_then(|table| table.column(column)),
     })?;
     match place.and_then(|place| i32::try_from(place + 1).ok()) {
-        Some(place) => Ok((1259, number, place)),
+        Some(place) => Ok((class::RELATION, number, place)),
         None => {
             let table = with_catalog(env, |catalog| system::relation_name(catalog, number))?;
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
@@ -239,7 +216,7 @@ fn function(kind: &str, parts: &[String], args: &[String]) -> Result<Address> {
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
         Some(_) if kind == "procedure" => wrong("a procedure"),
-        Some(function) => Ok((1255, function.oid.into(), 0)),
+        Some(function) => Ok((class::ROUTINE, function.oid.into(), 0)),
     }
 }
 
@@ -252,7 +229,7 @@ fn operator(parts: &[String], args: &[String]) -> Result<Address> {
     let (left, right) = (side(left)?, side(right)?);
     let symbol = parts.last().map_or("", String::as_str);
     if let Some(oid) = system::operator_named(symbol, left, right) {
-        return Ok((2617, oid.into(), 0));
+        return Ok((class::OPERATOR, oid.into(), 0));
     }
     let shown = parts.join(".");
     let right = format_type(right, None)?;
@@ -268,7 +245,7 @@ fn cast(parts: &[String], args: &[String]) -> Result<Address> {
     let [target] = args else { return Err(invalid("argument list length must be exactly 1")) };
     let target = type_number(target)?;
     if let Some(oid) = system::cast_between(source, target) {
-        return Ok((2605, oid.into(), 0));
+        return Ok((class::CAST, oid.into(), 0));
     }
     let (source, target) = (format_type(source, None)?, format_type(target, None)?);
     Err(undefined(format!("cast from type {source} to type {target} does not exist")))
@@ -277,10 +254,10 @@ fn cast(parts: &[String], args: &[String]) -> Result<Address> {
 fn collation(parts: &[String]) -> Result<Address> {
     at_least_one(parts)?;
     let is_here = matches!(parts, [_]) || matches!(parts, [schema, _] if schema == "pg_catalog");
-    match parts.last().map(String::as_str) {
-        Some("default") if is_here => Ok((3456, 100, 0)),
-        Some("C") if is_here => Ok((3456, 950, 0)),
-        _ => {
+    let name = parts.last().map(String::as_str).filter(|_| is_here);
+    match COLLATIONS.iter().find(|(_, own)| Some(*own) == name) {
+        Some((oid, _)) => Ok((class::COLLATION, *oid, 0)),
+        None => {
             let shown = parts.join(".");
             Err(undefined(format!("collation \"{shown}\" for encoding \"UTF8\" does not exist")))
         }
@@ -295,15 +272,15 @@ fn plain(kind: &str, name: &str, env: &Env<'_>) -> Result<Address> {
         found.map(|(oid, _)| *oid).ok_or_else(absent)
     };
     match kind {
-        "role" => names::role(name, env).map(|_| (1260, OWNER, 0)),
-        "database" if name == env.facts.database => Ok((1262, DATABASE_OID, 0)),
+        "role" => names::role(name, env).map(|_| (class::ROLE, OWNER, 0)),
+        "database" if name == env.facts.database => Ok((class::DATABASE, DATABASE_OID, 0)),
         "database" => {
             let message = format!("database \"{name}\" does not exist");
             Err(SqlError::new(SqlState::UNDEFINED_DATABASE, message))
         }
-        "tablespace" => Ok((1213, of(&TABLESPACES)?, 0)),
-        "access method" => Ok((2601, of(&[(2, "heap"), (403, "btree")])?, 0)),
-        "language" => Ok((2612, names::language(name)?, 0)),
+        "tablespace" => Ok((class::TABLESPACE, of(&TABLESPACES)?, 0)),
+        "access method" => Ok((class::ACCESS_METHOD, of(&ACCESS_METHODS)?, 0)),
+        "language" => Ok((class::LANGUAGE, names::language(name)?, 0)),
         _ => Err(absent()),
     }
 }

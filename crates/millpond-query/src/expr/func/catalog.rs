@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use millpond_types::other;
+
 use super::Body;
 use super::operator_functions::OfOperator;
 use crate::DataType;
@@ -56,6 +58,23 @@ pub(super) const VOID: Param = Param::Void;
 pub(super) const ANY: Param = Param::Any;
 pub(super) const ANYARRAY: Param = Param::AnyArray;
 pub(super) const ANYNONARRAY: Param = Param::AnyNonArray;
+
+/// A type whose values are held as bytes.
+pub(super) const fn other(oid: u32) -> Param {
+    Param::Type(DataType::Other { oid, typmod: -1 })
+}
+
+// These have a suffix, because the words alone are the numbers of the types.
+pub(super) const JSONB_TYPE: Param = other(other::JSONB);
+pub(super) const OIDVECTOR_TYPE: Param = other(other::OIDVECTOR);
+/// `record`, of whatever fields.
+pub(super) const RECORD_TYPE: Param = other(other::RECORD);
+pub(super) const REGCLASS_TYPE: Param = other(other::REGCLASS);
+pub(super) const UUID_TYPE: Param = other(other::UUID);
+pub(super) const INT4_ARRAY: Param = other(1007);
+pub(super) const NAME_ARRAY: Param = other(1003);
+pub(super) const OID_ARRAY: Param = other(1028);
+pub(super) const TEXT_ARRAY: Param = other(1009);
 
 /// How far a function's result depends on more than its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,24 +2,18 @@
 
 use super::Body;
 use super::catalog::{
-    BOOL, BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, Param, Proc, TEXT,
-    TIMESTAMPTZ, proc,
+    BOOL, BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME, NUMERIC, OID, Param,
+    Proc, REGCLASS_TYPE, TEXT, TIMESTAMPTZ, proc,
 };
 use super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
-use super::value::body;
+use super::value::{body, wrong_arguments};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Val, cast};
 use crate::types::coerce_text;
 use crate::{DataType, Datum, Value};
 use millpond_types::other;
 
-const JSONB: Param = of(other::JSONB);
-const REGCLASS: Param = of(other::REGCLASS);
 const VARCHAR: Param = Param::Type(DataType::Varchar(None));
-
-const fn of(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 /// For the name of a type and the type: numbers of functions, and the types that they convert.
 macro_rules! conversions {
@@ -29,17 +23,17 @@ macro_rules! conversions {
 }
 
 pub(super) static CONVERSIONS: &[Proc] = conversions! {
-    "bool" BOOL: 2557 INT4, 3556 JSONB;
+    "bool" BOOL: 2557 INT4, 3556 JSONB_TYPE;
     "bpchar" BPCHAR: 408 NAME;
     "date" DATE: 2029 TIMESTAMP;
-    "float4" FLOAT4: 236 INT2, 312 FLOAT8, 318 INT4, 652 INT8, 1745 NUMERIC, 3453 JSONB;
-    "float8" FLOAT8: 235 INT2, 311 FLOAT4, 316 INT4, 482 INT8, 1746 NUMERIC, 2580 JSONB;
-    "int2" INT2: 237 FLOAT8, 238 FLOAT4, 314 INT4, 714 INT8, 1783 NUMERIC, 3450 JSONB;
-    "int4" INT4: 313 INT2, 317 FLOAT8, 319 FLOAT4, 480 INT8, 1744 NUMERIC, 2558 BOOL, 3451 JSONB;
-    "int8" INT8: 481 INT4, 483 FLOAT8, 653 FLOAT4, 754 INT2, 1288 OID, 1779 NUMERIC, 3452 JSONB;
+    "float4" FLOAT4: 236 INT2, 312 FLOAT8, 318 INT4, 652 INT8, 1745 NUMERIC, 3453 JSONB_TYPE;
+    "float8" FLOAT8: 235 INT2, 311 FLOAT4, 316 INT4, 482 INT8, 1746 NUMERIC, 2580 JSONB_TYPE;
+    "int2" INT2: 237 FLOAT8, 238 FLOAT4, 314 INT4, 714 INT8, 1783 NUMERIC, 3450 JSONB_TYPE;
+    "int4" INT4: 313 INT2, 317 FLOAT8, 319 FLOAT4, 480 INT8, 1744 NUMERIC, 2558 BOOL, 3451 JSONB_TYPE;
+    "int8" INT8: 481 INT4, 483 FLOAT8, 653 FLOAT4, 754 INT2, 1288 OID, 1779 NUMERIC, 3452 JSONB_TYPE;
     "interval" INTERVAL: 1370 TIME;
     "name" NAME: 407 TEXT, 409 BPCHAR, 1400 VARCHAR;
-    "numeric" NUMERIC: 1740 INT4, 1742 FLOAT4, 1743 FLOAT8, 1781 INT8, 1782 INT2, 3449 JSONB;
+    "numeric" NUMERIC: 1740 INT4, 1742 FLOAT4, 1743 FLOAT8, 1781 INT8, 1782 INT2, 3449 JSONB_TYPE;
     "oid" OID: 1287 INT8;
     "text" TEXT: 406 NAME, 2971 BOOL;
     "time" TIME: 1316 TIMESTAMP, 1419 INTERVAL, 2046 TIMETZ;
@@ -50,7 +44,7 @@ pub(super) static CONVERSIONS: &[Proc] = conversions! {
 /// Those that ask for the session's settings.
 pub(super) static CONVERSIONS_IN_SESSION: &[Proc] = &[
     proc(1178, "date", &[TIMESTAMPTZ], DATE, Body::Conversion).stable(),
-    proc(1079, "regclass", &[TEXT], REGCLASS, Body::Conversion).stable(),
+    proc(1079, "regclass", &[TEXT], REGCLASS_TYPE, Body::Conversion).stable(),
     proc(2019, "time", &[TIMESTAMPTZ], TIME, Body::Conversion).stable(),
     proc(2027, "timestamp", &[TIMESTAMPTZ], TIMESTAMP, Body::Conversion).stable(),
     proc(1174, "timestamptz", &[DATE], TIMESTAMPTZ, Body::Conversion).stable(),
@@ -97,21 +91,17 @@ fn of_length(text: &str, typmod: i32, explicit: bool, padded: bool) -> Result<St
 /// A value of a type with a modifier. A modifier that the type can't have changes nothing.
 fn modified(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [value, Datum::Int4(typmod)] = args else {
-        return Err(super::value::wrong_arguments(args.len()));
+        return Err(wrong_arguments(args.len()));
     };
     let ty = cast::type_of(value).map(DataType::oid).filter(|_| *typmod >= 0);
     let Some(ty) = ty.and_then(|oid| DataType::from_oid(oid, *typmod)) else {
         return Ok(value.to_value());
     };
-    if value_is_interval(value) {
+    if let Datum::Other(other::INTERVAL, _) = value {
         check_interval(*typmod)?;
     }
     let options = env.facts.settings.format_options();
     cast::cast(Val::Borrowed(*value), ty, true, options).map(Val::into_value)
-}
-
-fn value_is_interval(value: &Datum<'_>) -> bool {
-    matches!(value, Datum::Other(other::INTERVAL, _))
 }
 
 /// Refuses a modifier whose fields or precision no interval has.

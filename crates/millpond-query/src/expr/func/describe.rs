@@ -1,7 +1,7 @@
 //! Objects of the catalog in words, and as names that tools can store: `pg_describe_object`,
 //! `pg_identify_object`.
 
-use super::catalog::{INT4, OID, Param, Proc, TEXT, proc};
+use super::catalog::{INT4, OID, Proc, RECORD_TYPE, TEXT, TEXT_ARRAY, proc};
 use super::identity::{Identity, find, kind_of_absent};
 use super::row_list::RowList;
 use super::value::{body, wrong_arguments};
@@ -9,12 +9,10 @@ use super::{Columns, one_row};
 use crate::error::Result;
 use crate::expr::Env;
 use crate::types::array::build_list;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 
-const TEXT_ARRAY_TYPE: u32 = 1009;
-const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: TEXT_ARRAY_TYPE, typmod: -1 });
-const RECORD: Param =
-    Param::Type(DataType::Other { oid: millpond_types::other::RECORD, typmod: -1 });
+/// The number of `text[]`.
+const TEXTS: u32 = 1009;
 
 pub(super) static PROCS: &[Proc] = &[
     proc(
@@ -25,13 +23,13 @@ pub(super) static PROCS: &[Proc] = &[
         body!(env, |class: i64, object: i64, column: i32| described(class, object, column, env)),
     )
     .stable(),
-    proc(3839, "pg_identify_object", &[OID, OID, INT4], RECORD, one_row(IDENTITY, identify))
+    proc(3839, "pg_identify_object", &[OID, OID, INT4], RECORD_TYPE, one_row(IDENTITY, identify))
         .stable(),
     proc(
         3382,
         "pg_identify_object_as_address",
         &[OID, OID, INT4],
-        RECORD,
+        RECORD_TYPE,
         one_row(ADDRESS, identify_as_address),
     )
     .stable(),
@@ -82,8 +80,7 @@ fn identify(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
 }
 
 fn identify_as_address(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
-    let array =
-        |texts: &[String]| build_list(TEXT_ARRAY_TYPE, texts.iter().map(|text| Datum::Text(text)));
+    let array = |texts: &[String]| build_list(TEXTS, texts.iter().map(|text| Datum::Text(text)));
     list.push(match object_of(args, list.env)? {
         (Some(object), _) => {
             let (names, args) = &object.address;

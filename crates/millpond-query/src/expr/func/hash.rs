@@ -5,17 +5,14 @@
 //! the start value that PostgreSQL gives it on little-endian machines.
 
 use millpond_types::numeric::Parts;
-use millpond_types::other::UUID;
 use millpond_types::{Interval, NumericRef};
 
 use super::catalog::{
-    FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, Param, Proc, TEXT, proc,
+    FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, Proc, TEXT, UUID_TYPE, proc,
 };
 use super::datetime::{INTERVAL, Stamp, TIME, TIMESTAMP, TIMETZ, Time, TimeTz};
 use super::value::{Arg, body};
-use crate::{DataType, Datum};
-
-const UUID_TYPE: Param = Param::Type(DataType::Other { oid: UUID, typmod: -1 });
+use crate::Datum;
 
 /// A function of 32 bits, and the one of 64 bits that takes a seed as well.
 macro_rules! hash {

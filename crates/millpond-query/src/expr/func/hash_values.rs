@@ -6,21 +6,15 @@ use millpond_types::other::{self, timetz_parts};
 use millpond_types::{Interval, record};
 
 use super::Body;
-use super::catalog::{ANYARRAY, BPCHAR, INT4, INT8, Param, Proc, proc};
+use super::catalog::{
+    ANYARRAY, BPCHAR, INT4, INT8, JSONB_TYPE, OIDVECTOR_TYPE, Proc, RECORD_TYPE, proc,
+};
 use super::hash::{Seed, bytes, float, long, low, numeric, span, word};
-use super::record::RECORD_TYPE;
 use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_of;
 use crate::types::time::time_usecs;
 use crate::{DataType, Datum, Value};
-
-const JSONB: Param = of(other::JSONB);
-const OIDVECTOR: Param = of(other::OIDVECTOR);
-
-const fn of(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 /// A hash of a value, as the argument of a function.
 type Hash = fn(&Datum<'_>, Seed) -> Result<u64>;
@@ -44,11 +38,11 @@ macro_rules! hash {
 static OF_TYPES: [[Proc; 2]; 5] = [
     hash!(626 "hash_array", 782 "hash_array_extended": ANYARRAY, of_value),
     hash!(6192 "hash_record", 6193 "hash_record_extended": RECORD_TYPE, of_value),
-    hash!(4045 "jsonb_hash", 3416 "jsonb_hash_extended": JSONB, of_value),
+    hash!(4045 "jsonb_hash", 3416 "jsonb_hash_extended": JSONB_TYPE, of_value),
     hash!(1080 "hashbpchar", 972 "hashbpcharextended": BPCHAR, |value, seed| {
         hash_of(DataType::Char(0).oid(), value, seed)
     }),
-    hash!(457 "hashoidvector", 776 "hashoidvectorextended": OIDVECTOR, of_value),
+    hash!(457 "hashoidvector", 776 "hashoidvectorextended": OIDVECTOR_TYPE, of_value),
 ];
 
 pub(super) static PROCS: &[Proc] = OF_TYPES.as_flattened();

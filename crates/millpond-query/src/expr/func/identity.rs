@@ -3,7 +3,7 @@
 
 use millpond_engine::catalog::CatalogState;
 
-use super::object_name::{SCHEMAS, TABLESPACES, with_catalog};
+use super::object_name::{ACCESS_METHODS, COLLATIONS, OWNER, SCHEMAS, TABLESPACES, with_catalog};
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, quoted_name};
 use crate::system_relations::{self as system, DATABASE_OID};
@@ -22,25 +22,41 @@ pub(super) struct Identity {
     pub(super) address: (Vec<String>, Vec<String>),
 }
 
-const CLASS: u32 = 1259;
+/// The numbers of the system relations that have the objects.
+pub(super) mod class {
+    pub(in super::super) const RELATION: u32 = 1259;
+    pub(in super::super) const TYPE: u32 = 1247;
+    pub(in super::super) const ROUTINE: u32 = 1255;
+    pub(in super::super) const SCHEMA: u32 = 2615;
+    pub(in super::super) const ROLE: u32 = 1260;
+    pub(in super::super) const DATABASE: u32 = 1262;
+    pub(in super::super) const TABLESPACE: u32 = 1213;
+    pub(in super::super) const ACCESS_METHOD: u32 = 2601;
+    pub(in super::super) const LANGUAGE: u32 = 2612;
+    pub(in super::super) const COLLATION: u32 = 3456;
+    pub(in super::super) const CONSTRAINT: u32 = 2606;
+    pub(in super::super) const CAST: u32 = 2605;
+    pub(in super::super) const OPERATOR: u32 = 2617;
+    pub(in super::super) const OPERATOR_CLASS: u32 = 2616;
+}
 
 /// Kinds of objects: the number of the system relation that has them, and what one is called that
 /// is not there.
 const KINDS: &[(u32, &str)] = &[
-    (CLASS, "relation"),
-    (1247, "type"),
-    (1255, "routine"),
-    (2615, "schema"),
-    (1260, "role"),
-    (1262, "database"),
-    (1213, "tablespace"),
-    (2601, "access method"),
-    (2612, "language"),
-    (3456, "collation"),
-    (2606, "constraint"),
-    (2605, "cast"),
-    (2617, "operator"),
-    (2616, "operator class"),
+    (class::RELATION, "relation"),
+    (class::TYPE, "type"),
+    (class::ROUTINE, "routine"),
+    (class::SCHEMA, "schema"),
+    (class::ROLE, "role"),
+    (class::DATABASE, "database"),
+    (class::TABLESPACE, "tablespace"),
+    (class::ACCESS_METHOD, "access method"),
+    (class::LANGUAGE, "language"),
+    (class::COLLATION, "collation"),
+    (class::CONSTRAINT, "constraint"),
+    (class::CAST, "cast"),
+    (class::OPERATOR, "operator"),
+    (class::OPERATOR_CLASS, "operator class"),
     (2753, "operator family"),
     (2602, "operator of access method"),
     (2603, "function of access method"),
@@ -73,7 +89,7 @@ const KINDS: &[(u32, &str)] = &[
 pub(super) fn kind_of_absent(class: u32, column: i32) -> Result<&'static str> {
     let found = KINDS.iter().find(|(own, _)| *own == class);
     match found {
-        Some((CLASS, _)) if column != 0 => Ok("table column"),
+        Some((class::RELATION, _)) if column != 0 => Ok("table column"),
         Some((_, kind)) => Ok(kind),
         None => Err(SqlError::internal(format!("unrecognized object class: {class}"))),
     }
@@ -87,17 +103,17 @@ pub(super) fn find(
     env: &Env<'_>,
 ) -> Result<Option<Identity>> {
     kind_of_absent(class, column)?;
-    if class != CLASS && column != 0 {
+    if class != class::RELATION && column != 0 {
         let message = format!("invalid non-zero objectSubId for object class {class}");
         return Err(SqlError::internal(message));
     }
     match class {
-        CLASS => with_catalog(env, |catalog| relation(catalog, number, column)),
-        2606 => with_catalog(env, |catalog| constraint(catalog, number)),
-        1247 => type_of(number),
-        1255 => function(number),
-        2605 => cast(number),
-        2617 => operator(number),
+        class::RELATION => with_catalog(env, |catalog| relation(catalog, number, column)),
+        class::CONSTRAINT => with_catalog(env, |catalog| constraint(catalog, number)),
+        class::TYPE => type_of(number),
+        class::ROUTINE => function(number),
+        class::CAST => cast(number),
+        class::OPERATOR => operator(number),
         _ => Ok(plain(class, number, env)),
     }
 }
@@ -120,17 +136,19 @@ fn plain(class: u32, number: u32, env: &Env<'_>) -> Option<Identity> {
         list.iter().find(|(own, _)| *own == number).map(|(_, name)| *name)
     };
     Some(match class {
-        2615 => named("schema", of(&SCHEMAS)?),
-        1213 => named("tablespace", of(&TABLESPACES)?),
-        1260 => named("role", of(&[(super::object_name::OWNER, "postgres")])?),
-        1262 if number == DATABASE_OID => named("database", env.facts.database),
-        2601 => named("access method", of(&[(2, "heap"), (403, "btree")])?),
-        2612 => {
+        class::SCHEMA => named("schema", of(&SCHEMAS)?),
+        class::TABLESPACE => named("tablespace", of(&TABLESPACES)?),
+        class::ROLE => named("role", of(&[(OWNER, "postgres")])?),
+        class::DATABASE if number == DATABASE_OID => named("database", env.facts.database),
+        class::ACCESS_METHOD => named("access method", of(&ACCESS_METHODS)?),
+        class::LANGUAGE => {
             let found = system::LANGUAGES.iter().find(|(own, _)| i64::from(*own) == number);
             named("language", found?.1)
         }
-        3456 => collation(of(&[(100, "default"), (950, "C")])?),
-        2616 => operator_class(system::operator_class(u32::try_from(number).ok()?)?),
+        class::COLLATION => collation(of(&COLLATIONS)?),
+        class::OPERATOR_CLASS => {
+            operator_class(system::operator_class(u32::try_from(number).ok()?)?)
+        }
         _ => return None,
     })
 }

@@ -1,8 +1,8 @@
 //! Maintenance of indexes of kinds that are not here: each index is a B-tree.
 
-use super::catalog::{INT4, INT8, Proc, VOID, proc};
+use super::catalog::{INT4, INT8, Proc, REGCLASS_TYPE, VOID, proc};
 use super::object_name::with_catalog;
-use super::sequence::{REGCLASS_TYPE, Relation, could_not_open, is_relation};
+use super::sequence::{Relation, could_not_open, is_relation};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;

@@ -2,8 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::catalog::{BOOL, Proc, TEXT, proc};
-use super::record::RECORD_TYPE;
+use super::catalog::{BOOL, Proc, RECORD_TYPE, TEXT, proc};
 use super::{Columns, rows};
 use crate::Value;
 

@@ -1,22 +1,14 @@
 //! Functions that list what is not here: extensions, partitions, rules of files, progress.
 
-use millpond_types::other::RECORD;
-
-use super::catalog::{BOOL, INT4, INT8, NAME, OID, Param, Proc, TEXT, proc};
+use super::catalog::{
+    BOOL, INT4, INT8, NAME, NAME_ARRAY, OID, Param, Proc, RECORD_TYPE, REGCLASS_TYPE, TEXT,
+    TEXT_ARRAY, proc,
+};
 use super::row_list::RowList;
-use super::sequence::REGCLASS_TYPE;
 use super::value::wrong_arguments;
 use super::{Columns, rows};
+use crate::Datum;
 use crate::error::{Result, SqlError, SqlState};
-use crate::{DataType, Datum};
-
-const RECORD_TYPE: Param = other(RECORD);
-const NAME_ARRAY: Param = other(1003);
-const TEXT_ARRAY: Param = other(1009);
-
-const fn other(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 /// A function without rows.
 const fn none(oid: u32, name: &'static str, args: &'static [Param], columns: Columns) -> Proc {

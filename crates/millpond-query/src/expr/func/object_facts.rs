@@ -4,11 +4,13 @@
 use millpond_engine::transam::Xid;
 use millpond_engine::transam::snapshot::XidStatus;
 
-use super::catalog::{INT8, NAME, OID, Param, Proc, TEXT, proc};
+use super::catalog::{
+    INT8, NAME, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, REGCLASS_TYPE, TEXT, TEXT_ARRAY, proc,
+};
 use super::object_name::{TABLESPACES, with_catalog};
 use super::reg::class;
 use super::row_list::RowList;
-use super::sequence::{REGCLASS_TYPE, Relation, could_not_open, is_relation};
+use super::sequence::{Relation, could_not_open, is_relation};
 use super::value::{body, wrong_arguments};
 use super::{Columns, rows};
 use crate::error::{Result, SqlError, SqlState};
@@ -17,14 +19,6 @@ use crate::system_relations::DATABASE_OID;
 use crate::types::array::array_of;
 use crate::types::coerce_text;
 use crate::{DataType, Datum, Value};
-
-const OIDVECTOR: Param = other(millpond_types::other::OIDVECTOR);
-const TEXT_ARRAY: Param = other(1009);
-const RECORD: Param = other(millpond_types::other::RECORD);
-
-const fn other(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 pub(super) static PROCS: &[Proc] = &[
     proc(
@@ -61,7 +55,7 @@ pub(super) static PROCS: &[Proc] = &[
         body!(|_oid: i64| Value::Null),
     )
     .stable(),
-    proc(2289, "pg_options_to_table", &[TEXT_ARRAY], RECORD, rows(OPTIONS, options)).stable(),
+    proc(2289, "pg_options_to_table", &[TEXT_ARRAY], RECORD_TYPE, rows(OPTIONS, options)).stable(),
     proc(
         2556,
         "pg_tablespace_databases",
@@ -74,7 +68,7 @@ pub(super) static PROCS: &[Proc] = &[
     proc(
         1349,
         "oidvectortypes",
-        &[OIDVECTOR],
+        &[OIDVECTOR_TYPE],
         TEXT,
         body!(|types: Datum<'_>| types_of_vector(&types)),
     )

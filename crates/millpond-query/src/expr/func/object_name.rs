@@ -24,8 +24,14 @@ fn undefined(kind: &str, name: &str) -> SqlError {
 
 /// The schema, if the name has one, and the name itself.
 pub(super) fn qualified(text: &str, env: &Env<'_>) -> Result<(Option<String>, String)> {
-    let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
-    let mut parts = system::name_parts(text).ok_or_else(invalid)?;
+    qualified_parts(system::name_parts(text).ok_or_else(invalid_name)?, env)
+}
+
+/// The same of a name's parts.
+pub(super) fn qualified_parts(
+    mut parts: Vec<String>,
+    env: &Env<'_>,
+) -> Result<(Option<String>, String)> {
     if parts.len() > 3 {
         return Err(SqlError::new(
             SqlState::SYNTAX_ERROR,
@@ -33,7 +39,7 @@ pub(super) fn qualified(text: &str, env: &Env<'_>) -> Result<(Option<String>, St
         ));
     }
     let shown = parts.join(".");
-    let name = parts.pop().ok_or_else(invalid)?;
+    let name = parts.pop().ok_or_else(invalid_name)?;
     let schema = parts.pop();
     match parts.pop() {
         Some(database) if database != env.facts.database => Err(SqlError::new(
@@ -42,6 +48,10 @@ pub(super) fn qualified(text: &str, env: &Env<'_>) -> Result<(Option<String>, St
         )),
         _ => Ok((schema, name)),
     }
+}
+
+fn invalid_name() -> SqlError {
+    SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")
 }
 
 /// The number of a relation; `None` if there is none of that name in that schema.
@@ -58,10 +68,13 @@ pub(super) fn relation(text: &str, env: &Env<'_>) -> Result<i64> {
     }
     let found =
         with_catalog(env, |catalog| system::relation_named(catalog, schema.as_deref(), &name))?;
-    found.ok_or_else(|| {
-        let shown = schema.map_or_else(|| name.clone(), |schema| format!("{schema}.{name}"));
-        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist"))
-    })
+    found.ok_or_else(|| no_relation(schema.as_deref(), &name))
+}
+
+/// The error of a relation that is not there.
+pub(super) fn no_relation(schema: Option<&str>, name: &str) -> SqlError {
+    let shown = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist"))
 }
 
 /// The number of a schema.
@@ -94,6 +107,12 @@ pub(super) fn tablespace(name: &str) -> Result<i64> {
     let found = TABLESPACES.iter().find(|(_, own)| *own == name);
     found.map(|(oid, _)| *oid).ok_or_else(|| undefined("tablespace", name))
 }
+
+/// The access methods there are.
+pub(super) const ACCESS_METHODS: [(i64, &str); 2] = [(2, "heap"), (403, "btree")];
+
+/// The collations there are.
+pub(super) const COLLATIONS: [(i64, &str); 2] = [(100, "default"), (950, "C")];
 
 /// The tablespaces there are.
 pub(super) const TABLESPACES: [(i64, &str); 1] = [(1663, "pg_default")];

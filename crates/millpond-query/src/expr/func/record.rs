@@ -4,14 +4,11 @@ use millpond_types::other::RECORD;
 use millpond_types::record::{self, Field};
 
 use super::Body;
-use super::catalog::{ANY, BOOL, Param, Proc, proc};
+use super::catalog::{ANY, BOOL, Proc, RECORD_TYPE, proc};
 use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
-use crate::{DataType, Datum, Value};
-
-/// `record`, of whatever fields.
-pub(super) const RECORD_TYPE: Param = Param::Type(DataType::Other { oid: RECORD, typmod: -1 });
+use crate::{Datum, Value};
 
 /// A record: bytes that have its fields' names and types with NULLs; something that is NULL if the
 /// record is; then the values.

@@ -8,13 +8,13 @@ use millpond_types::other::{
 };
 
 use super::Body;
-use super::catalog::{ANY, OID, Param, Proc, TEXT, proc};
+use super::catalog::{ANY, OID, Param, Proc, REGCLASS_TYPE, TEXT, other, proc};
 use super::object_name::{self as names, SCHEMAS, with_catalog};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::system_relations as system;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 
 pub(super) static PROCS: &[Proc] = &[
     proc(3495, "to_regclass", &[TEXT], OID, body!(env, |name: &str| to_regclass(name, env)))
@@ -91,16 +91,11 @@ pub(super) static PROCS: &[Proc] = &[
     .called_on_null(),
 ];
 
-const fn object_type(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
-
-const REGCLASS_TYPE: Param = object_type(REGCLASS);
-const REGNAMESPACE_TYPE: Param = object_type(REGNAMESPACE);
-const REGPROC_TYPE: Param = object_type(REGPROC);
-const REGPROCEDURE_TYPE: Param = object_type(REGPROCEDURE);
-const REGROLE_TYPE: Param = object_type(REGROLE);
-const REGTYPE_TYPE: Param = object_type(REGTYPE);
+const REGNAMESPACE_TYPE: Param = other(REGNAMESPACE);
+const REGPROC_TYPE: Param = other(REGPROC);
+const REGPROCEDURE_TYPE: Param = other(REGPROCEDURE);
+const REGROLE_TYPE: Param = other(REGROLE);
+const REGTYPE_TYPE: Param = other(REGTYPE);
 
 const fn of_name(name: &'static str, result: Param, body: Body) -> Proc {
     proc(0, name, &[TEXT], result, body).stable()

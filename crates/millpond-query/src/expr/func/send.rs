@@ -6,7 +6,7 @@ use millpond_types::other;
 use super::Body;
 use super::catalog::{
     ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID,
-    Param, Proc, TEXT, TIMESTAMPTZ, proc,
+    Param, Proc, TEXT, TIMESTAMPTZ, other, proc,
 };
 use super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::value::{body, wrong_arguments};
@@ -14,10 +14,6 @@ use crate::error::Result;
 use crate::expr::cast::type_of;
 use crate::types::binary;
 use crate::{DataType, Datum, Value};
-
-const fn of(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 /// A function that encodes a value of a type.
 const fn send(oid: u32, name: &'static str, args: &'static [Param]) -> Proc {
@@ -45,28 +41,28 @@ pub(super) static SENDS: &[Proc] = &[
     send(2431, "bpcharsend", &[BPCHAR]).stable(),
     send(2413, "byteasend", &[BYTEA]),
     send(2469, "date_send", &[DATE]),
-    send(2411, "int2vectorsend", &[of(other::INT2VECTOR)]),
+    send(2411, "int2vectorsend", &[other(other::INT2VECTOR)]),
     send(2479, "interval_send", &[INTERVAL]),
-    send(324, "json_send", &[of(other::JSON)]),
-    send(3803, "jsonb_send", &[of(other::JSONB)]),
-    send(4004, "jsonpath_send", &[of(other::JSONPATH)]),
+    send(324, "json_send", &[other(other::JSON)]),
+    send(3803, "jsonb_send", &[other(other::JSONB)]),
+    send(4004, "jsonpath_send", &[other(other::JSONPATH)]),
     send(2423, "namesend", &[NAME]).stable(),
     send(2461, "numeric_send", &[NUMERIC]),
     send(2419, "oidsend", &[OID]),
-    send(2421, "oidvectorsend", &[of(other::OIDVECTOR)]),
-    send(2403, "record_send", &[of(other::RECORD)]).stable(),
-    send(2453, "regclasssend", &[of(other::REGCLASS)]),
-    send(4088, "regnamespacesend", &[of(other::REGNAMESPACE)]),
-    send(2447, "regproceduresend", &[of(other::REGPROCEDURE)]),
-    send(2445, "regprocsend", &[of(other::REGPROC)]),
-    send(4095, "regrolesend", &[of(other::REGROLE)]),
-    send(2455, "regtypesend", &[of(other::REGTYPE)]),
+    send(2421, "oidvectorsend", &[other(other::OIDVECTOR)]),
+    send(2403, "record_send", &[other(other::RECORD)]).stable(),
+    send(2453, "regclasssend", &[other(other::REGCLASS)]),
+    send(4088, "regnamespacesend", &[other(other::REGNAMESPACE)]),
+    send(2447, "regproceduresend", &[other(other::REGPROCEDURE)]),
+    send(2445, "regprocsend", &[other(other::REGPROC)]),
+    send(4095, "regrolesend", &[other(other::REGROLE)]),
+    send(2455, "regtypesend", &[other(other::REGTYPE)]),
     send(2415, "textsend", &[TEXT]).stable(),
     send(2471, "time_send", &[TIME]),
     send(2475, "timestamp_send", &[TIMESTAMP]),
     send(2477, "timestamptz_send", &[TIMESTAMPTZ]),
     send(2473, "timetz_send", &[TIMETZ]),
-    send(2962, "uuid_send", &[of(other::UUID)]),
+    send(2962, "uuid_send", &[other(other::UUID)]),
     send(2433, "varcharsend", &[Param::Type(DataType::Varchar(None))]).stable(),
 ];
 

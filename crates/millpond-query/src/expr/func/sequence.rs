@@ -2,15 +2,13 @@
 
 use millpond_types::other::{REGCLASS, object_parts};
 
-use super::catalog::{BOOL, INT8, Param, Proc, proc};
+use super::catalog::{BOOL, INT8, Proc, REGCLASS_TYPE, proc};
 use super::object_name::with_catalog;
 use super::value::{Arg, body};
+use crate::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::system_relations::{self as system, relation_name};
-use crate::{DataType, Datum};
-
-pub(super) const REGCLASS_TYPE: Param = Param::Type(DataType::Other { oid: REGCLASS, typmod: -1 });
 
 /// The number of a relation that a `regclass` names.
 #[derive(Clone, Copy)]

@@ -4,7 +4,8 @@ use millpond_types::current_timestamp;
 
 use super::Body;
 use super::catalog::{
-    BOOL, DATE, FLOAT8, INT4, INT8, NAME, OID, Param, Proc, TEXT, TIMESTAMPTZ, VOID, proc,
+    BOOL, DATE, FLOAT8, INT4, INT8, NAME, NAME_ARRAY, OID, Param, Proc, TEXT, TIMESTAMPTZ, VOID,
+    proc,
 };
 use super::value::body;
 use crate::advisory::{self, Advisory, Key, Verb};
@@ -14,8 +15,6 @@ use crate::settings::SettingId;
 use crate::types::USECS_PER_DAY;
 use crate::types::array::build_list;
 use crate::{DataType, Datum, Value};
-
-const NAME_ARRAY: Param = Param::Type(DataType::Other { oid: 1003, typmod: -1 });
 
 pub(super) static PROCS: &[Proc] = &[
     proc(1299, "now", &[], TIMESTAMPTZ, Body::Exprs(now)).stable(),

@@ -5,7 +5,9 @@ use millpond_engine::proc::SessionInfo;
 use millpond_types::current_timestamp;
 use millpond_types::other::array_of;
 
-use super::catalog::{ANY, FLOAT8, INT4, INT8, OID, Param, Proc, TEXT, TIMESTAMPTZ, VOID, proc};
+use super::catalog::{
+    ANY, FLOAT8, INT4, INT4_ARRAY, INT8, OID, Proc, TEXT, TIMESTAMPTZ, VOID, proc,
+};
 use super::value::{Outcome, body};
 use super::{Body, Columns, rows};
 use crate::error::{Result, SqlError, SqlState};
@@ -14,8 +16,6 @@ use crate::system_relations::DATABASE_OID;
 use crate::types::array::build_list;
 use crate::types::civil_of_timestamp;
 use crate::{DataType, Datum, Value};
-
-const INT4_ARRAY: Param = Param::Type(DataType::Other { oid: 1007, typmod: -1 });
 
 pub(super) static PROCS: &[Proc] = &[
     proc(817, "current_query", &[], TEXT, body!(env, || current_query(env)))

@@ -2,9 +2,8 @@
 
 use millpond_engine::session::Session;
 
-use super::catalog::{INT8, OID, Proc, TEXT, proc};
+use super::catalog::{INT8, OID, Proc, REGCLASS_TYPE, TEXT, proc};
 use super::reg::{class, relation_oid};
-use super::sequence::REGCLASS_TYPE;
 use super::value::body;
 use crate::Value;
 use crate::error::{Result, SqlError};

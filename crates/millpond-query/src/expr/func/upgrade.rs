@@ -1,18 +1,10 @@
 //! Functions for certain moments of PostgreSQL's own programs: `pg_upgrade`, triggers of events,
 //! the collector of logs. Here it is never such a moment.
 
-use super::catalog::{BOOL, INT4, OID, Param, Proc, TEXT, VOID, proc};
+use super::catalog::{BOOL, INT4, OID, OID_ARRAY, Param, Proc, TEXT, TEXT_ARRAY, VOID, proc};
 use super::value::body;
-use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
-
-const OID_ARRAY: Param = array(1028);
-const TEXT_ARRAY: Param = array(1009);
-
-const fn array(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 /// A function that only `pg_upgrade` may call.
 const fn upgrade(oid: u32, name: &'static str, args: &'static [Param]) -> Proc {

@@ -3,19 +3,13 @@
 use millpond_types::other::UUID;
 
 use super::Body;
-use super::catalog::{Param, Proc, proc};
+use super::catalog::{Proc, UUID_TYPE, proc};
 use crate::error::Result;
 use crate::expr::Env;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 
-pub(super) static PROCS: &[Proc] = &[proc(
-    3432,
-    "gen_random_uuid",
-    &[],
-    Param::Type(DataType::Other { oid: UUID, typmod: -1 }),
-    Body::Datums(random),
-)
-.volatile()];
+pub(super) static PROCS: &[Proc] =
+    &[proc(3432, "gen_random_uuid", &[], UUID_TYPE, Body::Datums(random)).volatile()];
 
 /// One of version 4: all bits are random but those of version and variant.
 fn random(_: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {

@@ -8,11 +8,10 @@ mod subscript;
 
 use millpond_types::array::{ArrayRef, Dimension};
 
-use super::catalog::{BOOL, INT4, Param, Proc, TEXT, proc};
+use super::catalog::{BOOL, INT4, INT4_ARRAY, Param, Proc, TEXT, TEXT_ARRAY, proc};
 use super::operators::{Operator, Work, op};
 use super::value::wrong_arguments;
 use super::{Body, check_length};
-use crate::DataType;
 use crate::Datum;
 use crate::Value;
 use crate::error::Result;
@@ -40,9 +39,6 @@ fn built<'a>(
         check_length(bytes)
     })
 }
-
-const INT4_ARRAY: Param = Param::Type(DataType::Other { oid: 1007, typmod: -1 });
-const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });
 
 pub(super) static PROCS: &[Proc] = &[
     proc(

@@ -11,7 +11,7 @@ mod trunc;
 mod value;
 mod zone;
 
-use super::catalog::{BOOL, DATE, FLOAT8, INT4, NUMERIC, Param, TEXT, TIMESTAMPTZ};
+use super::catalog::{BOOL, DATE, FLOAT8, INT4, NUMERIC, Param, TEXT, TIMESTAMPTZ, other};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::in_timestamp_range;
@@ -32,10 +32,6 @@ pub(super) const TIMESTAMP: Param = Param::Type(DataType::Timestamp(None));
 pub(super) const TIME: Param = other(millpond_types::other::TIME);
 pub(super) const TIMETZ: Param = other(millpond_types::other::TIMETZ);
 pub(super) const INTERVAL: Param = other(millpond_types::other::INTERVAL);
-
-const fn other(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
-}
 
 #[cold]
 fn timestamp_out_of_range() -> SqlError {

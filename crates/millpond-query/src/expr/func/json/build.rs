@@ -3,8 +3,7 @@
 use millpond_types::other::{JSON, JSONB, RECORD};
 
 use super::super::Body;
-use super::super::catalog::{ANY, BOOL, Param, Proc, proc};
-use super::super::record::RECORD_TYPE;
+use super::super::catalog::{ANY, BOOL, Param, Proc, RECORD_TYPE, proc};
 use super::super::value::{body, wrong_arguments};
 use super::encode::{jsonb_array_of, name_text, write_jsonb, write_list, write_record, write_text};
 use super::{

@@ -16,11 +16,11 @@ mod update;
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSON, JSONB};
 
-use super::catalog::Param;
+use super::catalog::{JSONB_TYPE, Param, TEXT_ARRAY, other};
 use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_of;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 
 pub(super) use build::PROCS as BUILD;
 pub(super) use change::{OPERATORS as CHANGE_OPERATORS, PROCS as CHANGE};
@@ -35,12 +35,9 @@ pub(super) use rows::PROCS as ROWS;
 pub(super) use strip::PROCS as STRIP;
 pub(super) use update::PROCS as UPDATE;
 
-const JSON_TYPE: Param = Param::Type(DataType::Other { oid: JSON, typmod: -1 });
-const JSONB_TYPE: Param = Param::Type(DataType::Other { oid: JSONB, typmod: -1 });
+const JSON_TYPE: Param = other(JSON);
 /// A value's bytes, of `json` or `jsonb`.
 type Part<'a> = (u32, &'a [u8]);
-
-const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: 1009, typmod: -1 });
 
 fn jsonb_value(bytes: Vec<u8>) -> Value {
     Value::Other(JSONB, bytes.into())

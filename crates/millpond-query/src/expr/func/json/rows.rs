@@ -3,8 +3,7 @@
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSON, JSONB};
 
-use super::super::catalog::{Proc, TEXT, proc};
-use super::super::record::RECORD_TYPE;
+use super::super::catalog::{Proc, RECORD_TYPE, TEXT, proc};
 use super::super::row_list::RowList;
 use super::super::value::wrong_arguments;
 use super::super::{Columns, rows};

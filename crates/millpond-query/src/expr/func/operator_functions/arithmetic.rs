@@ -67,8 +67,9 @@ pub(in super::super) static PATTERNS: &[Proc] = functions! {
     [BPCHAR, TEXT] => BOOL: "~~*" 1660 "bpchariclike", "!~~*" 1661 "bpcharicnlike",
         "~~" 1631 "bpcharlike", "!~~" 1632 "bpcharnlike";
     [NAME, TEXT] => BOOL: "~~*" 1635 "nameiclike", "!~~*" 1636 "nameicnlike",
-        "~*" 1240 "nameicregexeq", "!~*" 1241 "nameicregexne", "~~" 858 "namelike", "~~" 1571 "like", "!~~" 1572 "notlike",
-        "!~~" 859 "namenlike", "~" 79 "nameregexeq", "!~" 1252 "nameregexne";
+        "~*" 1240 "nameicregexeq", "!~*" 1241 "nameicregexne", "~~" 1571 "like",
+        "~~" 858 "namelike", "!~~" 859 "namenlike", "~" 79 "nameregexeq", "!~" 1252 "nameregexne",
+        "!~~" 1572 "notlike";
     [TEXT, TEXT] => BOOL: ">=" 2163 "text_pattern_ge", ">" 2164 "text_pattern_gt",
         "<=" 2161 "text_pattern_le", "<" 2160 "text_pattern_lt", "~~*" 1633 "texticlike",
         "!~~*" 1634 "texticnlike";

@@ -1,12 +1,11 @@
 //! The functions of comparisons: `int4eq`, `text_lt`, and so on.
 
 use super::super::catalog::{
-    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID,
-    Proc, TEXT, TIMESTAMPTZ,
+    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
+    NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
-use super::super::record::RECORD_TYPE;
-use super::{JSONB, OIDVECTOR, UUID, of, of_zone};
+use super::{of, of_zone};
 
 /// For two types the functions of `=`, `<>`, `<`, `<=`, `>` and `>=`, in this order.
 macro_rules! compared {
@@ -61,7 +60,7 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
     INT8 INT8: 467 "int8eq", 468 "int8ne", 469 "int8lt", 471 "int8le", 470 "int8gt", 472 "int8ge";
     INTERVAL INTERVAL: 1162 "interval_eq", 1163 "interval_ne", 1164 "interval_lt",
         1165 "interval_le", 1167 "interval_gt", 1166 "interval_ge";
-    JSONB JSONB: 4043 "jsonb_eq", 4038 "jsonb_ne", 4039 "jsonb_lt", 4041 "jsonb_le",
+    JSONB_TYPE JSONB_TYPE: 4043 "jsonb_eq", 4038 "jsonb_ne", 4039 "jsonb_lt", 4041 "jsonb_le",
         4040 "jsonb_gt", 4042 "jsonb_ge";
     NAME NAME: 62 "nameeq", 659 "namene", 655 "namelt", 656 "namele", 657 "namegt", 658 "namege";
     NAME TEXT: 240 "nameeqtext", 245 "namenetext", 241 "namelttext", 242 "nameletext",
@@ -69,8 +68,8 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
     NUMERIC NUMERIC: 1718 "numeric_eq", 1719 "numeric_ne", 1722 "numeric_lt", 1723 "numeric_le",
         1720 "numeric_gt", 1721 "numeric_ge";
     OID OID: 184 "oideq", 185 "oidne", 716 "oidlt", 717 "oidle", 1638 "oidgt", 1639 "oidge";
-    OIDVECTOR OIDVECTOR: 679 "oidvectoreq", 619 "oidvectorne", 677 "oidvectorlt", 678 "oidvectorle",
-        681 "oidvectorgt", 680 "oidvectorge";
+    OIDVECTOR_TYPE OIDVECTOR_TYPE: 679 "oidvectoreq", 619 "oidvectorne", 677 "oidvectorlt",
+        678 "oidvectorle", 681 "oidvectorgt", 680 "oidvectorge";
     RECORD_TYPE RECORD_TYPE: 2981 "record_eq", 2982 "record_ne", 2983 "record_lt", 2985 "record_le",
         2984 "record_gt", 2986 "record_ge";
     TEXT TEXT: 67 "texteq", 157 "textne", 740 "text_lt", 741 "text_le", 742 "text_gt",
@@ -87,7 +86,7 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
         1155 "timestamptz_le", 1157 "timestamptz_gt", 1156 "timestamptz_ge";
     TIMETZ TIMETZ: 1352 "timetz_eq", 1353 "timetz_ne", 1354 "timetz_lt", 1355 "timetz_le",
         1357 "timetz_gt", 1356 "timetz_ge";
-    UUID UUID: 2956 "uuid_eq", 2959 "uuid_ne", 2954 "uuid_lt", 2955 "uuid_le",
+    UUID_TYPE UUID_TYPE: 2956 "uuid_eq", 2959 "uuid_ne", 2954 "uuid_lt", 2955 "uuid_le",
         2958 "uuid_gt", 2957 "uuid_ge";
 };
 

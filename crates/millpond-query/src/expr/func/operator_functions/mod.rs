@@ -9,7 +9,6 @@ mod order;
 
 use super::Body;
 use super::catalog::{Param, Proc, proc};
-use crate::DataType;
 
 pub(super) use arithmetic::{ARITHMETIC, PATTERNS, TEXTS};
 pub(super) use comparisons::{COMPARISONS, COMPARISONS_IN_ZONE};
@@ -23,14 +22,6 @@ pub(in crate::expr) enum OfOperator {
     Symbol(&'static str),
     /// A number that says which of two values comes first.
     Order,
-}
-
-const JSONB: Param = other(millpond_types::other::JSONB);
-const OIDVECTOR: Param = other(millpond_types::other::OIDVECTOR);
-const UUID: Param = other(millpond_types::other::UUID);
-
-const fn other(oid: u32) -> Param {
-    Param::Type(DataType::Other { oid, typmod: -1 })
 }
 
 /// The function of an operator.

@@ -9,14 +9,13 @@ use millpond_types::record::{self, Field};
 
 use super::super::Body;
 use super::super::catalog::{
-    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID,
-    Param, Proc, TEXT, TIMESTAMPTZ, proc,
+    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
+    NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE, proc,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::super::format_type;
-use super::super::record::RECORD_TYPE;
 use super::super::value::{body, wrong_arguments};
-use super::{JSONB, OIDVECTOR, OfOperator, UUID};
+use super::OfOperator;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::{DataType, Datum, Value};
@@ -47,7 +46,7 @@ pub(in super::super) static ORDERS: &[Proc] = &[
     order(842, "btint8cmp", &[INT8, INT8]),
     order(246, "btnametextcmp", &[NAME, TEXT]),
     order(356, "btoidcmp", &[OID, OID]),
-    order(404, "btoidvectorcmp", &[OIDVECTOR, OIDVECTOR]),
+    order(404, "btoidvectorcmp", &[OIDVECTOR_TYPE, OIDVECTOR_TYPE]),
     order(2987, "btrecordcmp", &[RECORD_TYPE, RECORD_TYPE]),
     order(2166, "bttext_pattern_cmp", &[TEXT, TEXT]),
     order(360, "bttextcmp", &[TEXT, TEXT]),
@@ -57,14 +56,14 @@ pub(in super::super) static ORDERS: &[Proc] = &[
     order(2344, "date_cmp_timestamp", &[DATE, TIMESTAMP]),
     order(3724, "gin_cmp_tslexeme", &[TEXT, TEXT]),
     order(1315, "interval_cmp", &[INTERVAL, INTERVAL]),
-    order(4044, "jsonb_cmp", &[JSONB, JSONB]),
+    order(4044, "jsonb_cmp", &[JSONB_TYPE, JSONB_TYPE]),
     order(1769, "numeric_cmp", &[NUMERIC, NUMERIC]),
     order(1107, "time_cmp", &[TIME, TIME]),
     order(2045, "timestamp_cmp", &[TIMESTAMP, TIMESTAMP]),
     order(2370, "timestamp_cmp_date", &[TIMESTAMP, DATE]),
     order(1314, "timestamptz_cmp", &[TIMESTAMPTZ, TIMESTAMPTZ]),
     order(1358, "timetz_cmp", &[TIMETZ, TIMETZ]),
-    order(2960, "uuid_cmp", &[UUID, UUID]),
+    order(2960, "uuid_cmp", &[UUID_TYPE, UUID_TYPE]),
     order(2357, "date_cmp_timestamptz", &[DATE, TIMESTAMPTZ]).stable(),
     order(2526, "timestamp_cmp_timestamptz", &[TIMESTAMP, TIMESTAMPTZ]).stable(),
     order(2383, "timestamptz_cmp_date", &[TIMESTAMPTZ, DATE]).stable(),

@@ -1,6 +1,6 @@
 //! What the groups of an expression match, and the parts of a text between matches.
 
-use super::super::catalog::{Param, Proc, TEXT, proc};
+use super::super::catalog::{Proc, TEXT, TEXT_ARRAY, proc};
 use super::super::row_list::RowList;
 use super::super::value::{body, wrong_arguments};
 use super::super::{Columns, rows};
@@ -10,10 +10,9 @@ use crate::error::Result;
 use crate::expr::Env;
 use crate::expr::regex::{self, Groups, Options};
 use crate::types::array::build_list;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 
 const TEXT_ARRAY_OID: u32 = 1009;
-const TEXT_ARRAY: Param = Param::Type(DataType::Other { oid: TEXT_ARRAY_OID, typmod: -1 });
 
 pub(in super::super) static PROCS: &[Proc] = &[
     proc(

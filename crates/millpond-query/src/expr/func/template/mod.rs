@@ -9,13 +9,12 @@ mod number_read;
 mod number_text;
 mod number_write;
 
-use millpond_types::other::INTERVAL as INTERVAL_OID;
 use millpond_types::{Interval, NumericRef};
 
 use super::catalog::{
     DATE, FLOAT4, FLOAT8, INT4, INT8, NUMERIC, Param, Proc, TEXT, TIMESTAMPTZ, proc,
 };
-use super::datetime::{Date, Stamp, StampTz};
+use super::datetime::{Date, INTERVAL, Stamp, StampTz};
 use super::value::body;
 use crate::DataType;
 use crate::error::Result;
@@ -25,7 +24,6 @@ use date_write::Moment;
 use number_text::Shown;
 
 const TIMESTAMP: Param = Param::Type(DataType::Timestamp(None));
-const INTERVAL: Param = Param::Type(DataType::Other { oid: INTERVAL_OID, typmod: -1 });
 
 pub(super) static PROCS: &[Proc] = &[
     proc(

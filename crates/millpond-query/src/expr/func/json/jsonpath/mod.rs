@@ -11,7 +11,7 @@ use std::rc::Rc;
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSONB, JSONPATH};
 
-use super::super::catalog::{BOOL, Param, Proc, proc};
+use super::super::catalog::{BOOL, Param, Proc, other, proc};
 use super::super::operators::{Operator, Work, op};
 use super::super::row_list::RowList;
 use super::super::value::wrong_arguments;
@@ -21,11 +21,11 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::expr::recent::Recent;
 use crate::types::jsonpath::JsonPath;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 use eval::{Evaluation, Stop};
 use item::Item;
 
-const PATH: Param = Param::Type(DataType::Other { oid: JSONPATH, typmod: -1 });
+const PATH: Param = other(JSONPATH);
 const ROWS: Columns = &[(None, JSONB_TYPE)];
 
 /// The entries of a function: with variables and whether it is silent, and with defaults for these.
