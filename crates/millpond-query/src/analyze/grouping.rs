@@ -244,7 +244,8 @@ impl Groups<'_, '_> {
         let (slot, place) = slot_of(c);
         let names = self.level.analyzer.names.borrow();
         let name = names.get(slot.index()).map_or_else(String::new, |names| {
-            let column = names.columns.get(place).map_or("?column?", |name| name.as_str());
+            // Behind them there is one that stands for the whole row.
+            let column = names.columns.get(place).map_or("*", |name| name.as_str());
             format!("{}.{column}", names.relation)
         });
         let error = SqlError::new(

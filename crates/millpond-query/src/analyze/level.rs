@@ -6,15 +6,16 @@ use std::cell::{Cell, RefCell};
 use millpond_syntax::tree::{self, FuncCall, SelectStmt, WindowDef};
 
 use super::namespace::{self, Missing, NamedColumn, Visible};
+use super::presence::Marked;
 use super::query::Typing;
 use super::set_step::SetCall;
 use super::tree::{AggregateCall, Query, Slot, Window, slot_of};
 use super::{Analyzer, aggregate, set_function, window};
+use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, Scope, Typed, WholeRow, beyond};
+use crate::expr::bind::{Binder, Scope, Typed, WholeRow};
 use crate::expr::{Expr, functions};
 use crate::parse::Name;
-use crate::{DataType, Value};
 
 /// What of a query is being bound. Errors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +147,8 @@ pub(super) struct Level<'l> {
     pub(super) sets_in_from: RefCell<Vec<Slot>>,
     /// The slot of its groups, once there is need for one.
     pub(super) group_slot: Cell<Option<Slot>>,
+    /// The items of which a further column tells whether there is a row of them.
+    pub(super) marked: RefCell<Vec<Marked>>,
     pub(super) named_windows: &'l [WindowDef],
 }
 
@@ -169,6 +172,7 @@ impl<'l> Level<'l> {
             set_calls: RefCell::default(),
             sets_in_from: RefCell::default(),
             group_slot: Cell::new(None),
+            marked: RefCell::default(),
             named_windows,
         }
     }
@@ -245,23 +249,6 @@ impl<'l> Level<'l> {
         });
     }
 
-    /// What is NULL where there is no row of an item: a column that never is in a row.
-    fn presence(&self, item: &Visible) -> Result<Expr> {
-        if !item.is_nullable {
-            return Ok(Expr::Const(Value::Bool(true)));
-        }
-        let never_null = |column: &&NamedColumn| {
-            let table = self.analyzer.catalog.table(column.desc.table_oid);
-            let place = usize::try_from(column.desc.attnum - 1).ok();
-            let of_table = table.zip(place).and_then(|(table, place)| table.columns.get(place));
-            of_table.is_some_and(|column| column.not_null)
-        };
-        let found = item.columns.iter().find(never_null);
-        let beyond =
-            || beyond("a whole row, of an outer join's side without a column that is NOT NULL");
-        found.map(|column| column.expr.clone()).ok_or_else(beyond)
-    }
-
     fn missing_column(&self, name: &str) -> SqlError {
         // Of an item that can't be named here it may be a column nevertheless.
         for level in self.chain() {
@@ -333,7 +320,7 @@ impl Scope for Level<'_> {
             let visible = level.visible.borrow();
             let named = visible.iter().find(|item| item.alias.as_deref() == Some(name));
             let Some(item) = named else { continue };
-            let presence = level.presence(item)?;
+            let presence = level.presence(item);
             item.columns.iter().for_each(|column| level.note(column, at));
             let field = |column: &NamedColumn| (column.desc.name.to_string(), column.ty());
             let fields = item.columns.iter().map(field).collect();

@@ -18,6 +18,7 @@ mod modification;
 mod namespace;
 mod order;
 mod ordered_set;
+mod presence;
 mod query;
 mod select;
 mod set_function;
@@ -148,6 +149,16 @@ impl<'a> Analyzer<'a> {
     fn item_slot(&self, kind: SlotKind, relation: &str, columns: &[ColumnDesc]) -> Result<Slot> {
         let columns = columns.iter().map(|desc| desc.name.clone()).collect();
         self.add_slot(kind, SlotNames { relation: relation.into(), columns })
+    }
+
+    /// A further slot, of rows like those of another one.
+    fn copied_slot(&self, slot: Slot) -> Result<Slot> {
+        let copied = |kinds: &[SlotKind], names: &[SlotNames]| {
+            Some((kinds.get(slot.index())?.clone(), names.get(slot.index())?.clone()))
+        };
+        let copied = copied(&self.slots.borrow(), &self.names.borrow());
+        let (kind, names) = copied.ok_or_else(|| SqlError::internal("a slot is not there"))?;
+        self.add_slot(kind, names)
     }
 
     fn add_slot(&self, kind: SlotKind, names: SlotNames) -> Result<Slot> {

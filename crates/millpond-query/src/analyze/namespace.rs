@@ -36,6 +36,8 @@ impl NamedColumn {
 /// An item of FROM, or a join, as names see it.
 #[derive(Debug, Clone)]
 pub(super) struct Visible {
+    /// Where its rows are; `None` for a join.
+    pub(super) slot: Option<Slot>,
     /// A join has none unless it is given one.
     pub(super) alias: Option<SmolStr>,
     /// What it is called without its alias.
@@ -74,7 +76,8 @@ impl Visible {
             .map(|(place, desc)| NamedColumn::new(Expr::Column(column(slot, place)), desc))
             .collect();
         let name = name.map(SmolStr::from);
-        Visible { name, ..Visible::of_columns(Some(alias.into()), columns, true) }
+        let all = Visible::of_columns(Some(alias.into()), columns, true);
+        Visible { slot: Some(slot), name, ..all }
     }
 
     /// The same, of whose columns `*` spreads the first ones only.
@@ -94,6 +97,7 @@ impl Visible {
         has_columns: bool,
     ) -> Self {
         Visible {
+            slot: None,
             alias,
             name: None,
             schema: None,

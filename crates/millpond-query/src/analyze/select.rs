@@ -71,6 +71,7 @@ impl Analyzer<'_> {
         for window in &windows {
             self.set_width(window.slot, window.calls.len());
         }
+        level.mark_rows(&mut from)?;
         let unknown = targets.iter().map(|target| target.ty == Ty::Unknown).collect();
         let columns = targets.iter().map(|target| target.desc.clone()).collect();
         let targets = targets.into_iter().map(|Target { expr, .. }| expr).collect();

@@ -215,6 +215,21 @@ pub(crate) enum FromItem {
     Join(Box<Join>),
 }
 
+impl FromItem {
+    /// Where its rows are, and what it is called. A join has none of its own.
+    pub(crate) fn slot_and_alias(&mut self) -> Option<(&mut Slot, &String)> {
+        match self {
+            FromItem::Table { slot, alias, .. }
+            | FromItem::Sample { slot, alias, .. }
+            | FromItem::Subquery { slot, alias, .. }
+            | FromItem::Cte { slot, alias, .. }
+            | FromItem::WorkTable { slot, alias, .. }
+            | FromItem::Functions { slot, alias, .. } => Some((slot, alias)),
+            FromItem::Join(_) => None,
+        }
+    }
+}
+
 /// Which rows of a table are wanted.
 #[derive(Debug, Clone)]
 pub(crate) struct TableSample {
