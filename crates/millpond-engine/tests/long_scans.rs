@@ -94,10 +94,11 @@ fn by_index(
     session: &Session,
     accounts: &Arc<TableDef>,
     column: usize,
-    direction: Direction,
+    (direction, first): (Direction, usize),
 ) -> EngineResult<Vec<(i64, String, i64)>> {
     let (mut scan, mut row, mut rows) = (IndexScan::new(), RowBuf::new(), Vec::new());
     start(session, accounts, column, direction, &mut scan)?;
+    scan.read_at_first(first);
     while scan.next(session, &mut row)? {
         rows.push(values(accounts, row.bytes()));
     }
@@ -110,13 +111,20 @@ fn assert_same(session: &Session, accounts: &Arc<TableDef>) -> EngineResult<usiz
     session.lock_table(accounts, LockMode::AccessShare)?;
     let mut count = 0;
     for column in [0, 1] {
-        let mut wanted = by_table(session, accounts, column)?;
-        assert!(by_index(session, accounts, column, Direction::Forward)? == wanted, "{column} up");
-        wanted.reverse();
-        assert!(
-            by_index(session, accounts, column, Direction::Backward)? == wanted,
-            "{column} down"
-        );
+        let wanted = by_table(session, accounts, column)?;
+        for (direction, first) in [
+            (Direction::Forward, 1),
+            (Direction::Forward, usize::MAX),
+            (Direction::Backward, 4),
+            (Direction::Backward, 0),
+        ] {
+            let rows = by_index(session, accounts, column, (direction, first))?;
+            let is_same = match direction {
+                Direction::Forward => rows.iter().eq(&wanted),
+                Direction::Backward => rows.iter().rev().eq(&wanted),
+            };
+            assert!(is_same, "{column} {direction:?} {first}");
+        }
         count = wanted.len();
     }
     Ok(count)

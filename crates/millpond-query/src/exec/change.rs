@@ -27,14 +27,22 @@ impl Exec<'_> {
                 self.begin_change(&plan.table, access)?;
                 let mut old = std::mem::take(&mut self.scratch.old);
                 let mut count = 0;
-                let result = self.rows(&plan.table, access, &env, &mut |exec, row| {
-                    if passes(filter.as_ref(), &plan.table, row.bytes(), &env)?
-                        && exec.change_found(plan, condition.as_ref(), &env, row, &mut old, each)?
-                    {
-                        count += 1;
-                    }
-                    Ok(true)
-                });
+                let result =
+                    self.rows(&plan.table, (access, usize::MAX), &env, &mut |exec, row| {
+                        if passes(filter.as_ref(), &plan.table, row.bytes(), &env)?
+                            && exec.change_found(
+                                plan,
+                                condition.as_ref(),
+                                &env,
+                                row,
+                                &mut old,
+                                each,
+                            )?
+                        {
+                            count += 1;
+                        }
+                        Ok(true)
+                    });
                 self.scratch.old = old;
                 result.map(|()| count)
             }

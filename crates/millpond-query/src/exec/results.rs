@@ -26,6 +26,11 @@ impl Limits {
         Ok(Self { limit, offset })
     }
 
+    /// How many rows are read, if all meet the condition.
+    pub(super) fn wanted(self) -> usize {
+        usize::try_from(self.limit.saturating_add(self.offset)).unwrap_or(usize::MAX)
+    }
+
     /// Whether of a single row nothing is returned.
     pub(super) fn drop_only_row(self) -> bool {
         self.limit == 0 || self.offset > 0

@@ -22,19 +22,21 @@ struct Out<'o> {
     each: EachRow<'o>,
     /// How many more may be looked at where the statement must not wait.
     left: usize,
+    /// How many are wanted.
+    wanted: usize,
 }
 
 impl Exec<'_> {
-    /// Calls a function for every row of an access path.
+    /// Calls a function for every row of an access path, of which so many are wanted.
     pub(super) fn rows(
         &mut self,
         table: &Arc<TableDef>,
-        access: &Access,
+        (access, wanted): (&Access, usize),
         env: &Env<'_>,
         each: EachRow<'_>,
     ) -> Result<()> {
         let mut row = std::mem::take(&mut self.scratch.row);
-        let mut out = Out { row: &mut row, each, left: MAX_ROWS_UNWAITING };
+        let mut out = Out { row: &mut row, each, left: MAX_ROWS_UNWAITING, wanted };
         let result = match access {
             Access::Nothing => Ok(()),
             Access::Point { index, key } => self.point(table, index, key, env, &mut out),
@@ -149,6 +151,7 @@ impl Exec<'_> {
             self.session.check_cancel()?;
             self.count(out)?;
             self.session.start_index_scan(table, &plan.index, range, plan.direction, &mut scan)?;
+            scan.read_at_first(out.wanted);
             while scan.next(self.session, out.row)? {
                 self.count(out)?;
                 if !(out.each)(self, out.row)? {

@@ -59,7 +59,7 @@ impl Exec<'_> {
             self.need_wait()?;
         }
         self.limited(results, limits, each, &mut |exec, take| {
-            exec.filtered(plan, table, &env, take)
+            exec.filtered(plan, (table, limits.wanted()), &env, take)
         })
     }
 
@@ -86,11 +86,12 @@ impl Exec<'_> {
         Ok(1)
     }
 
-    /// All rows that a SELECT's WHERE lets through, locked if it says so.
+    /// All rows that a SELECT's WHERE lets through, locked if it says so. About `wanted` of them
+    /// will be read.
     fn filtered(
         &mut self,
         plan: &SelectPlan,
-        table: &Arc<TableDef>,
+        (table, wanted): (&Arc<TableDef>, usize),
         env: &Env<'_>,
         take: Take<'_>,
     ) -> Result<()> {
@@ -110,7 +111,7 @@ impl Exec<'_> {
                 Ok(!holds(filter, &env)? || take(&env)?)
             });
         }
-        self.rows(table, &plan.access, env, &mut |exec, row| {
+        self.rows(table, (&plan.access, wanted), env, &mut |exec, row| {
             if !passes(plan.filter.as_ref(), table, row.bytes(), env)? {
                 return Ok(true);
             }
@@ -161,7 +162,8 @@ impl Exec<'_> {
             aggregates = Cow::Owned(folded.collect::<Result<_>>()?);
         }
         self.aggregated(&plan.results, &aggregates, env, each, &mut |exec, take| {
-            exec.filtered(plan, table, env, &mut |env| Ok(take(env)? && !plan.first_only))
+            let wanted = if plan.first_only { 1 } else { usize::MAX };
+            exec.filtered(plan, (table, wanted), env, &mut |env| Ok(take(env)? && !plan.first_only))
         })
     }
 }

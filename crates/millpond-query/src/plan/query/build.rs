@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Planning;
 use super::conditions::{Conditions, Places, Progress};
 use super::method::{Joined, Method};
-use super::node::{HashJoin, NestedLoop, Node, Sample, Scan};
+use super::node::{Demand, HashJoin, NestedLoop, Node, Sample, Scan};
 use super::order::{Part, Wanted};
 use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
 use super::select::Path;
@@ -159,7 +159,8 @@ impl Planning<'_> {
                 self.read_through += self.live_rows(table) as f64;
             }
             let (slot, table, alias) = (*slot, Arc::clone(table), (*alias).to_owned());
-            return Ok(Node::Scan(Scan { slot, table, alias, access, filter, gathers: false }));
+            let (gathers, demand) = (false, Demand::default());
+            return Ok(Node::Scan(Scan { slot, table, alias, access, filter, gathers, demand }));
         }
         let more: Places = ready.iter().filter(|place| !own.contains(place)).copied().collect();
         if !more.is_empty()

@@ -13,6 +13,7 @@ mod build;
 mod conditions;
 mod cte;
 mod decorrelate;
+mod demand;
 mod depth;
 mod equalities;
 mod estimate;
@@ -201,6 +202,7 @@ impl Planning<'_> {
         let tables = std::mem::take(&mut self.tables);
         plan.tables = tables.into_iter().map(|(table, _)| table).collect();
         plan.waits = self.waits;
+        demand::mark(plan, true);
         Ok(())
     }
 

@@ -257,6 +257,30 @@ pub struct Scan {
     pub filter: Option<Expr>,
     /// Several cores may run it: see `gather`.
     pub(crate) gathers: bool,
+    /// How many of its rows are read, as far as the plan knows.
+    pub(crate) demand: Demand,
+}
+
+/// How many rows of a scan are read. Rows that an index finds on one page are looked up together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Demand {
+    /// It may end with any row.
+    #[default]
+    First,
+    /// It may end with any row that meets its filter.
+    Some,
+    All,
+}
+
+impl Demand {
+    /// How many are looked up together at first.
+    pub(crate) fn at_first(self) -> usize {
+        match self {
+            Demand::First => 1,
+            Demand::Some => 4,
+            Demand::All => usize::MAX,
+        }
+    }
 }
 
 /// Some rows of a table: see `TableSample` of the query tree.
