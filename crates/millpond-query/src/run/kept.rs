@@ -16,6 +16,9 @@ use crate::memory::row_bytes;
 use crate::plan::query::node::{QueryPlan, SlotKind};
 use crate::{Datum, Value};
 
+/// Room for a small row: to grow to it step by step takes longer.
+pub(super) const SMALL_ROW: usize = 64;
+
 const NULLS: u8 = 0;
 const STORED: u8 = 1;
 const VALUES: u8 = 2;

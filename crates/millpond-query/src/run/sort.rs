@@ -45,8 +45,8 @@ impl SortState {
             input: State::new(input, cx)?,
             slots: parts::output(input),
             rows: Rows::Unread,
-            bytes: Vec::new(),
-            key: Vec::new(),
+            bytes: Vec::with_capacity(kept::SMALL_ROW),
+            key: Vec::with_capacity(kept::SMALL_ROW),
         })
     }
 

@@ -47,9 +47,12 @@ impl TupleLayout {
     /// A column of integers, if it is one and not NULL.
     #[inline]
     pub fn int_noting(&self, tuple: &[u8], offsets: &ColumnOffsets, column: usize) -> Option<Int> {
-        if let Some(int) = self.int(tuple, column) {
-            return Some(int);
-        }
+        self.int(tuple, column).or_else(|| self.int_behind(tuple, offsets, column))
+    }
+
+    /// The same for a column of which its row says where it is.
+    #[inline(never)]
+    fn int_behind(&self, tuple: &[u8], offsets: &ColumnOffsets, column: usize) -> Option<Int> {
         let width = match *self.types.get(column)? {
             DataType::Int2 => IntWidth::Two,
             DataType::Int4 => IntWidth::Four,

@@ -7,6 +7,7 @@ use millpond_types::other::INTERVAL;
 use super::moments::{Moments, Pairs};
 use crate::analyze::tree::{AggregateFunction as F, JsonKind};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::int::of_column;
 use crate::expr::interval_math;
 use crate::expr::json_aggregate as json;
 use crate::expr::{Arith, Env, Expr, arith, check_length};
@@ -125,6 +126,17 @@ impl Accumulator {
     /// Takes the value of an expression in.
     #[inline]
     pub(crate) fn add_expr(&mut self, function: F, expr: &Expr, env: &Env<'_>) -> Result<usize> {
+        if let (F::Count | F::Sum | F::Avg, Expr::Column(column)) = (function, expr)
+            && let Some(int) = of_column(env.row, *column)
+        {
+            self.add_int(int.value)?;
+            return Ok(0);
+        }
+        self.add_other(function, expr, env)
+    }
+
+    /// The same for expressions that are no column of integers.
+    fn add_other(&mut self, function: F, expr: &Expr, env: &Env<'_>) -> Result<usize> {
         let expr = expr.chosen(env)?;
         if let F::Count | F::Sum | F::Avg = function {
             if let Some(int) = expr.int(env) {

@@ -62,9 +62,13 @@ impl CallState {
         if !self.is_plain {
             return self.add_any(call, env, work);
         }
-        match call.args.first() {
-            None => self.accumulator.add(call.function, Datum::Null, Datum::Null),
-            Some(arg) => self.accumulator.add_expr(call.function, arg, env),
+        match (&mut self.accumulator, call.args.first()) {
+            (Accumulator::Count(count), None) => {
+                *count += 1;
+                Ok(0)
+            }
+            (accumulator, None) => accumulator.add(call.function, Datum::Null, Datum::Null),
+            (accumulator, Some(arg)) => accumulator.add_expr(call.function, arg, env),
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Groups {
     recent: RecentInts,
     /// The integer that is the key, if there are no grouping sets.
     int: Option<i64>,
+    /// The group of that integer, if it is among `recent`.
+    found: Option<usize>,
     key: Vec<u8>,
 }
 
@@ -43,7 +45,7 @@ impl Groups {
 
     /// Sets the key of a row in a grouping set, which has a number.
     pub(super) fn set_key(&mut self, set: (usize, &Vec<usize>), keys: &[Val<'_>]) {
-        self.int = None;
+        (self.int, self.found) = (None, None);
         self.key.clear();
         self.key.extend_from_slice(&(set.0 as u32).to_le_bytes());
         for place in set.1 {
@@ -60,6 +62,11 @@ impl Groups {
             [expr] => expr.int(&env).map(|int| int.value),
             _ => None,
         };
+        self.found = self.int.and_then(|int| self.recent.get(int));
+        if self.found.is_some() {
+            // There is no need for the key.
+            return Ok(());
+        }
         self.key.clear();
         self.key.extend_from_slice(&0u32.to_le_bytes());
         if let Some(int) = self.int {
@@ -75,7 +82,7 @@ impl Groups {
         Ok(())
     }
 
-    /// The key that was set last.
+    /// The key that was set last, if its group was not found at once.
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }
@@ -91,7 +98,7 @@ impl Groups {
         held: &mut Held,
         overflow: &mut Overflow,
     ) -> Result<Option<&mut [CallState]>> {
-        if let Some(group) = self.int.and_then(|int| self.recent.get(int)) {
+        if let Some(group) = self.found {
             return calls_of_group(&mut self.calls, aggregate, group).map(Some);
         }
         // Rows of a group often come one after the other.

@@ -54,7 +54,7 @@ impl WindowState {
             ahead: None,
             frames: None,
             is_over: false,
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(kept::SMALL_ROW),
         })
     }
 

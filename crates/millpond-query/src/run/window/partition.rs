@@ -81,6 +81,9 @@ impl Partition {
 
     /// Adds the current row. Says about how many bytes it takes.
     pub(super) fn add(&mut self, window: &Window, cx: &Context<'_>) -> Result<usize> {
+        if self.order.cells.capacity() == 0 {
+            self.make_room(window);
+        }
         let mut grown = size_of::<usize>() + size_of::<Range<usize>>();
         grown += self.order.add(window.order_by.iter().map(|key| &key.expr), cx)?;
         grown += self.args.add(window.calls.iter().flat_map(|call| &call.args), cx)?;
@@ -93,6 +96,16 @@ impl Partition {
         }
         self.count += 1;
         Ok(grown)
+    }
+
+    /// Makes room for the rows of a small partition at once.
+    fn make_room(&mut self, window: &Window) {
+        const ROWS: usize = 16;
+        let arguments = window.calls.iter().map(|call| call.args.len()).sum::<usize>();
+        self.order.cells.reserve(ROWS * window.order_by.len().max(1));
+        self.args.cells.reserve(ROWS * arguments);
+        self.group_of.reserve(ROWS);
+        self.groups.reserve(ROWS);
     }
 
     /// Finds out which rows are peers. Without an order all are. An error if the statement was told
