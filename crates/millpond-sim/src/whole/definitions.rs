@@ -1,4 +1,4 @@
-//! A session that creates, fills, truncates, indexes, vacuums and drops its own tables.
+//! A session that creates, fills, truncates, indexes, reindexes, vacuums and drops its own tables.
 
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::table::RowBatch;
@@ -102,6 +102,13 @@ fn change(
                 session.ddl().create_index(index)
             };
             (Some(Shape { indexes: shape.indexes + 1, ..shape }), run_slowly(client, build))
+        }
+        3 if shape.indexes > 0 => {
+            let build_again = |session: &mut Session| {
+                let oid = oid(session);
+                session.ddl().reindex(oid, None)
+            };
+            (Some(shape), run_slowly(client, build_again))
         }
         _ => load(client, rng, name, shape),
     }
