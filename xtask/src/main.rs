@@ -103,6 +103,9 @@ enum Habit {
         #[arg(long)]
         full: bool,
     },
+    /// What changes seldom break, before a release: all of the three above, the buffer pool with the
+    /// smallest and the largest pages, and the program that compares caches.
+    Elsewhere,
     /// Many random queries, compiled to be fast: their rewritings, and the queries and calls beside
     /// PostgreSQL 15 where it is installed. `rewritings`, `queries` and `calls` select.
     Random {
@@ -171,6 +174,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Targets { install: true, .. } => systems::install_targets(),
         Habit::Targets { server, install: false } => systems::targets(server),
         Habit::Musl { full } => systems::musl(full),
+        Habit::Elsewhere => systems::elsewhere(),
         Habit::Random { tests, queries, seed } => {
             let build = ["test", "--profile", "soak", "-p", "millpond", "--no-default-features"];
             let mut run = cargo(&[&build[..], &["--test", "random", "--", "--nocapture"]].concat())
@@ -188,23 +192,28 @@ fn habit(habit: Habit) -> Result<(), Failed> {
     }
 }
 
-/// Hot reads write nothing shared: the tests that have memory mapped read-only.
+/// Hot reads write nothing shared: the tests that have memory mapped read-only. All packages are
+/// named in each command, so that they have the same features and are built once.
 fn audit() -> Result<(), Failed> {
-    const SERVER: &[&str] =
-        &["-p", "millpond-server", "--no-default-features", "--features", "audit"];
-    let audited = |command: &'static str, packages: &[&'static str], rest: &[&'static str]| {
-        cargo(&[&[command][..], packages, rest].concat()).run()
-    };
-    const LAB: &[&str] = &["-p", "millpond-lab", "--features", "audit"];
-    let engine = &["-p", "millpond-engine", "--features", "audit"];
-    let sql = &["-p", "millpond", "--no-default-features", "--features", "audit"];
-    let buffer = &["-p", "millpond-buffer", "--features", "audit"];
-    audited("clippy", engine, &["--all-targets", "--", "-D", "warnings"])?;
-    audited("clippy", SERVER, &["--lib", "--bins", "--", "-D", "warnings"])?;
-    audited("test", engine, &["--test", "read_only"])?;
-    audited("test", buffer, &["--lib", "shared_writes"])?;
-    audited("test", sql, &["--test", "read_only"])?;
-    audited("test", LAB, &["--lib", "bench::tests"])
+    const PACKAGES: [&str; 11] = [
+        "-p",
+        "millpond-buffer",
+        "-p",
+        "millpond-engine",
+        "-p",
+        "millpond",
+        "-p",
+        "millpond-lab",
+        "--no-default-features",
+        "--features",
+        "audit",
+    ];
+    let audited =
+        |command: &'static str, rest: &[&str]| cargo(&[&[command], &PACKAGES[..], rest].concat());
+    let lints = ["-p", "millpond-server", "--all-targets", "--", "-D", "warnings"];
+    audited("clippy", &lints).run()?;
+    audited("test", &["--test", "read_only"]).run()?;
+    audited("test", &["--lib", "--", "shared_writes", "bench::tests"]).run()
 }
 
 /// Runs the tests whose paths contain one of `named`, built with the checker's cfg. They have their

@@ -33,6 +33,25 @@ pub fn portable(packages: &[String]) -> Result<(), Failed> {
     forced(cargo(&[&["test", "--lib", "--tests"][..], &named].concat())).run()
 }
 
+/// All that `.ci/run` leaves to the time before a release, because changes seldom break it.
+pub fn elsewhere() -> Result<(), Failed> {
+    for size in ["4096", "65536"] {
+        println!("the buffer pool with pages of {size} bytes");
+        // In a folder of their own: another size would build all crates above again.
+        cargo(&["test", "--quiet", "-p", "millpond-buffer", "--lib"])
+            .env("CARGO_TARGET_DIR", "target/pages")
+            .env("MILLPOND_PAGE_SIZE", size)
+            .run()?;
+    }
+    let caches = ["clippy", "--manifest-path", "bench/caches/Cargo.toml", "--locked", "--quiet"];
+    cargo(&[&caches[..], &["--", "-D", "warnings"]].concat())
+        .env("CARGO_TARGET_DIR", "target/caches")
+        .run()?;
+    portable(&[])?;
+    targets(true)?;
+    musl(false)
+}
+
 /// Lints the portable paths, tests included, in all crates that have some.
 pub fn check_portable() -> Result<(), Failed> {
     let named: Vec<_> = PORTABLE.iter().flat_map(|name| ["-p", *name]).collect();
