@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 
 use millpond_types::NumericRef;
 
+use super::int::{of_column, of_value};
 use super::{Expr, Row};
 use crate::{DataType, Value};
 
@@ -18,7 +19,10 @@ type Stored<'a> = (DataType, &'a [u8]);
 #[inline]
 pub(super) fn compare(row: Row<'_>, a: &Expr, b: &Expr) -> Option<Ordering> {
     match (a, b) {
-        (Expr::Column(a), Expr::Const(value)) => compare_with(row.stored_value(*a)?, value),
+        (Expr::Column(a), Expr::Const(value)) => match of_value(value) {
+            Some(int) => Some(of_column(row, *a)?.value.cmp(&int.value)),
+            None => compare_with(row.stored_value(*a)?, value),
+        },
         (Expr::Column(a), Expr::Column(b)) => {
             compare_columns(row.stored_value(*a)?, row.stored_value(*b)?)
         }

@@ -38,7 +38,7 @@ mod system_scan;
 mod tests;
 mod window;
 
-pub(crate) use aggregate::{Accumulator, average_of};
+pub(crate) use aggregate::{Accumulator, FloatMoments, Pairs, average_of};
 pub(crate) use context::{Accelerated, Context, Work};
 pub use gather::planned_workers;
 pub(crate) use pool::Pool;

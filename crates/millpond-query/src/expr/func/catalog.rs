@@ -198,6 +198,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::hash_values::PROCS,
     super::identifier::PROCS,
     super::in_range::PROCS,
+    super::transitions::PROCS,
     super::index_method::PROCS,
     super::index_property::PROCS,
     super::integer::PROCS,

@@ -52,6 +52,7 @@ mod storage;
 mod string;
 mod system;
 mod template;
+mod transitions;
 mod unicode;
 mod upgrade;
 mod uuid;

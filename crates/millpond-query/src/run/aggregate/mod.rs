@@ -10,6 +10,7 @@ mod moments;
 mod ordered_set;
 
 pub(crate) use accumulator::{Accumulator, average_of};
+pub(crate) use moments::{FloatMoments, Pairs};
 
 use smallvec::SmallVec;
 

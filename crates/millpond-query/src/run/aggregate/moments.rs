@@ -25,8 +25,10 @@ pub(crate) struct Moments {
     floats: Option<FloatMoments>,
 }
 
-#[derive(Debug, Default)]
-struct FloatMoments {
+/// The same of floats.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FloatMoments {
+    count: f64,
     sum: f64,
     /// The sum of the squared differences from the mean.
     squares: f64,
@@ -53,7 +55,7 @@ impl Moments {
             (Datum::Numeric(value), _) => self.add_numeric(value.to_owned())?,
             _ => {
                 if let Some(value) = as_f64(datum) {
-                    self.floats.get_or_insert_default().add(self.count as f64, value)?;
+                    self.floats.get_or_insert_default().add(value)?;
                 }
             }
         }
@@ -81,9 +83,7 @@ impl Moments {
         }
         let is_root = matches!(function, F::StddevPop | F::StddevSamp);
         if let Some(floats) = &self.floats {
-            let count = if is_sample { self.count - 1 } else { self.count };
-            let variance = floats.squares / count as f64;
-            return Ok(Value::Float8(if is_root { variance.sqrt() } else { variance }));
+            return Ok(floats.finish(function));
         }
         if self.is_special {
             return Ok(Value::Numeric(Numeric::nan()));
@@ -116,10 +116,21 @@ impl Moments {
 }
 
 impl FloatMoments {
-    /// Adds the value that makes it `count` ones.
-    fn add(&mut self, count: f64, value: f64) -> Result<()> {
+    /// Those of a count, a sum, and the sum of the squared differences from the mean.
+    pub(crate) fn of([count, sum, squares]: [f64; 3]) -> Self {
+        Self { count, sum, squares }
+    }
+
+    /// What they are made [of](Self::of).
+    pub(crate) fn numbers(&self) -> [f64; 3] {
+        [self.count, self.sum, self.squares]
+    }
+
+    pub(crate) fn add(&mut self, value: f64) -> Result<()> {
         let before = self.sum;
+        self.count += 1.0;
         self.sum += value;
+        let count = self.count;
         if count <= 1.0 {
             if !value.is_finite() {
                 self.squares = f64::NAN;
@@ -136,6 +147,53 @@ impl FloatMoments {
         }
         Ok(())
     }
+
+    /// Those of the values of both.
+    pub(crate) fn with(&self, other: &Self) -> Result<Self> {
+        if self.count == 0.0 || other.count == 0.0 {
+            return Ok(if self.count == 0.0 { *other } else { *self });
+        }
+        let count = self.count + other.count;
+        let apart = self.sum / self.count - other.sum / other.count;
+        let squares = Products { weight: self.count * other.count / count, apart: (apart, apart) };
+        Ok(Self {
+            count,
+            sum: sum_of(self.sum, other.sum)?,
+            squares: squares.joined(self.squares, other.squares)?,
+        })
+    }
+
+    pub(crate) fn finish(&self, function: F) -> Value {
+        let is_sample = matches!(function, F::VarSamp | F::StddevSamp);
+        let (least, divisor) = if is_sample { (1.0, self.count - 1.0) } else { (0.0, self.count) };
+        if self.count <= least {
+            return Value::Null;
+        }
+        let variance = self.squares / divisor;
+        let is_root = matches!(function, F::StddevPop | F::StddevSamp);
+        Value::Float8(if is_root { variance.sqrt() } else { variance })
+    }
+}
+
+/// What the sums of products of two parts lack, because the parts have means of their own.
+struct Products {
+    weight: f64,
+    /// How far the means are apart, of both factors.
+    apart: (f64, f64),
+}
+
+impl Products {
+    fn joined(&self, a: f64, b: f64) -> Result<f64> {
+        let joined = a + b + self.weight * self.apart.0 * self.apart.1;
+        let is_new = joined.is_infinite() && !a.is_infinite() && !b.is_infinite();
+        if is_new { Err(overflow()) } else { Ok(joined) }
+    }
+}
+
+fn sum_of(a: f64, b: f64) -> Result<f64> {
+    let sum = a + b;
+    let is_new = sum.is_infinite() && !a.is_infinite() && !b.is_infinite();
+    if is_new { Err(overflow()) } else { Ok(sum) }
 }
 
 #[cold]
@@ -144,7 +202,7 @@ fn overflow() -> SqlError {
 }
 
 /// What regressions are computed from.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pairs {
     count: f64,
     x: f64,
@@ -155,7 +213,38 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    pub(super) fn add(&mut self, y: f64, x: f64) -> Result<()> {
+    /// Those of a count, the sum of x and of its squared differences from the mean, the same of y,
+    /// and the sum of the products of the differences.
+    pub(crate) fn of([count, x, xx, y, yy, xy]: [f64; 6]) -> Self {
+        Self { count, x, y, xx, yy, xy }
+    }
+
+    /// What they are made [of](Self::of).
+    pub(crate) fn numbers(&self) -> [f64; 6] {
+        [self.count, self.x, self.xx, self.y, self.yy, self.xy]
+    }
+
+    /// Those of the pairs of both.
+    pub(crate) fn with(&self, other: &Self) -> Result<Self> {
+        if self.count == 0.0 || other.count == 0.0 {
+            return Ok(if self.count == 0.0 { *other } else { *self });
+        }
+        let count = self.count + other.count;
+        let weight = self.count * other.count / count;
+        let x = self.x / self.count - other.x / other.count;
+        let y = self.y / self.count - other.y / other.count;
+        let joined = |apart, a, b| Products { weight, apart }.joined(a, b);
+        Ok(Self {
+            count,
+            x: sum_of(self.x, other.x)?,
+            xx: joined((x, x), self.xx, other.xx)?,
+            y: sum_of(self.y, other.y)?,
+            yy: joined((y, y), self.yy, other.yy)?,
+            xy: joined((x, y), self.xy, other.xy)?,
+        })
+    }
+
+    pub(crate) fn add(&mut self, y: f64, x: f64) -> Result<()> {
         let (x_before, y_before) = (self.x, self.y);
         self.count += 1.0;
         self.x += x;
@@ -195,7 +284,7 @@ impl Pairs {
         Ok(())
     }
 
-    pub(super) fn finish(&self, what: R) -> Value {
+    pub(crate) fn finish(&self, what: R) -> Value {
         let Pairs { count, x, y, xx, yy, xy } = *self;
         if let R::Count = what {
             return Value::Int8(count as i64);
