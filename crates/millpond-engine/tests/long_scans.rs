@@ -98,7 +98,7 @@ fn by_index(
 ) -> EngineResult<Vec<(i64, String, i64)>> {
     let (mut scan, mut row, mut rows) = (IndexScan::new(), RowBuf::new(), Vec::new());
     start(session, accounts, column, direction, &mut scan)?;
-    scan.read_at_first(first);
+    scan.expect(first);
     while scan.next(session, &mut row)? {
         rows.push(values(accounts, row.bytes()));
     }

@@ -97,10 +97,14 @@ fn refuse_incomplete(vfs: &dyn Vfs, path: &Path) -> io::Result<Result<(), Direct
     Ok(Ok(()))
 }
 
-/// A directory without a lock file must be empty, except for what a new file system has.
+/// A directory without a lock file must be empty, except for what a new file system has, and the
+/// Unix socket of a server that is starting (with the file that locks it).
 fn refuse_foreign(vfs: &dyn Vfs, path: &Path) -> io::Result<Result<(), DirectoryError>> {
     let names = retry(|| vfs.list(path))?;
-    if names.iter().all(|name| name == "lost+found") {
+    let may_be_there = |name: &std::ffi::OsString| {
+        name == "lost+found" || name.as_encoded_bytes().starts_with(b".s.PGSQL.")
+    };
+    if names.iter().all(may_be_there) {
         return Ok(Ok(()));
     }
     Ok(Err(DirectoryError::Foreign { path: path.display().to_string() }))
@@ -187,6 +191,15 @@ mod tests {
         let error = DataDirectory::open(&OsVfs, directory.path()).unwrap_err();
         assert!(matches!(error, DirectoryError::Foreign { .. }));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn sockets_may_be_in_a_new_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in [".s.PGSQL.5433", ".s.PGSQL.5433.lock"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        DataDirectory::open(&OsVfs, directory.path()).unwrap();
     }
 
     fn mode_of(path: &Path) -> u32 {

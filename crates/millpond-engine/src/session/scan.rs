@@ -38,8 +38,8 @@ pub struct IndexScan {
     long: Option<Box<LongScan>>,
     /// The number of rows looked up before that.
     looked_up: u32,
-    /// How many rows are looked up together at first: see [`IndexScan::read_at_first`].
-    first: usize,
+    /// How many rows are looked up together at least: see [`IndexScan::expect`].
+    least_together: usize,
 }
 
 /// What reads: the context of a session or of a worker, and the engine.
@@ -72,7 +72,7 @@ impl IndexScan {
             }
         }
         self.forget_rows();
-        (self.long, self.looked_up, self.first) = (None, 0, 1);
+        (self.long, self.looked_up, self.least_together) = (None, 0, 1);
         match &mut self.target {
             // All users of a definition share its reference count. Repeating the same scan does not
             // touch it.
@@ -86,10 +86,10 @@ impl IndexScan {
         }
     }
 
-    /// Says how many rows will be read, if that is known. They are looked up together from the
-    /// start, as far as they are neighbours. To be called when the scan was started.
-    pub fn read_at_first(&mut self, rows: usize) {
-        self.first = rows;
+    /// Says how many rows will probably be read; `usize::MAX`: all. So many are looked up together
+    /// from the start, as far as they are neighbours. To be called when the scan was started.
+    pub fn expect(&mut self, rows: usize) {
+        self.least_together = rows;
     }
 
     /// Ends the scan at any position. Releases what a long scan holds: its rings for index and
@@ -138,8 +138,8 @@ impl IndexScan {
 
     /// Looks up the rows of the next entries until one is visible. Neighbouring entries on one page
     /// are looked up together. They are at most three times as many as those before and one more,
-    /// unless the scan was told how many it reads. So one that stops early has not read much more
-    /// than it returned.
+    /// unless [`Self::expect`] was told more. So a scan that was told nothing and stops early has not
+    /// read much more than it returned.
     fn next_of_page(&mut self, reader: Reader<'_>, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
             return Ok(false);
@@ -150,7 +150,7 @@ impl IndexScan {
             if self.again.is_empty() {
                 let Some(root) = cursor.next(ctx, tree)? else { return Ok(false) };
                 self.again.push(root);
-                let most = (self.looked_up as usize * 3).max(self.first.saturating_sub(1));
+                let most = (self.looked_up as usize * 3).max(self.least_together.saturating_sub(1));
                 cursor.next_of_block(root.block, most, &mut self.again);
                 self.looked_up += self.again.len() as u32;
             }

@@ -244,7 +244,7 @@ impl Groups<'_, '_> {
         let (slot, place) = slot_of(c);
         let names = self.level.analyzer.names.borrow();
         let name = names.get(slot.index()).map_or_else(String::new, |names| {
-            // Behind them there is one that stands for the whole row.
+            // Behind the named columns there is one that stands for the whole row.
             let column = names.columns.get(place).map_or("*", |name| name.as_str());
             format!("{}.{column}", names.relation)
         });

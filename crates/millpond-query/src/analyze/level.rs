@@ -147,7 +147,7 @@ pub(super) struct Level<'l> {
     pub(super) sets_in_from: RefCell<Vec<Slot>>,
     /// The slot of its groups, once there is need for one.
     pub(super) group_slot: Cell<Option<Slot>>,
-    /// The items of which a further column tells whether there is a row of them.
+    /// Items that get a further column, which tells whether they have a row.
     pub(super) marked: RefCell<Vec<Marked>>,
     pub(super) named_windows: &'l [WindowDef],
 }
@@ -345,7 +345,7 @@ impl Scope for Level<'_> {
         types: &[DataType],
     ) -> Result<Query> {
         let unknown = vec![false; types.len()];
-        let typing = Typing { query, visible: Vec::new(), unknown };
+        let typing = Typing { query, visible: Vec::new(), unknown, marked: Vec::new() };
         self.analyzer.converted(typing, types, None, binder)
     }
 

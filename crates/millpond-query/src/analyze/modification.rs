@@ -102,15 +102,16 @@ impl Analyzer<'_> {
     ) -> Result<Modification> {
         let level = Level::new(self, None, &[]);
         let target = level.target_table(&update.relation)?;
-        let mut from = level.items_beside(&target, &update.from_clause, binder)?;
+        let from = level.items_beside(&target, &update.from_clause, binder)?;
         let condition = level.where_clause(update.where_clause.as_ref(), binder)?;
         let returning = level.returning(&update.returning_list, binder)?;
         let (columns, values) = level.within(Clause::Update, || {
             level.assignments(&target.table, &update.target_list, binder)
         })?;
-        level.mark_rows(&mut from)?;
         let parts = Parts { from, condition, values, columns, returning };
-        Ok(self.modification(ModificationKind::Update, target, parts, ctes))
+        let mut update = self.modification(ModificationKind::Update, target, parts, ctes);
+        self.mark_rows(&mut update.query, &level.marked.take())?;
+        Ok(update)
     }
 
     pub(super) fn delete(
@@ -121,13 +122,14 @@ impl Analyzer<'_> {
     ) -> Result<Modification> {
         let level = Level::new(self, None, &[]);
         let target = level.target_table(&delete.relation)?;
-        let mut from = level.items_beside(&target, &delete.using_clause, binder)?;
+        let from = level.items_beside(&target, &delete.using_clause, binder)?;
         let condition = level.where_clause(delete.where_clause.as_ref(), binder)?;
         let returning = level.returning(&delete.returning_list, binder)?;
         let (values, columns) = (Vec::new(), Vec::new());
-        level.mark_rows(&mut from)?;
         let parts = Parts { from, condition, values, columns, returning };
-        Ok(self.modification(ModificationKind::Delete, target, parts, ctes))
+        let mut delete = self.modification(ModificationKind::Delete, target, parts, ctes);
+        self.mark_rows(&mut delete.query, &level.marked.take())?;
+        Ok(delete)
     }
 
     pub(super) fn modification(

@@ -1,12 +1,13 @@
-//! Whether an outer join has a row of an item: of it depends whether a whole row is NULL.
+//! Whether an outer join has a row of an item: this decides whether its whole row is NULL.
 //!
 //! A column that is never NULL in a row tells. Where an item has none, it becomes a subquery that
 //! adds one.
 
+use super::Analyzer;
 use super::level::Level;
 use super::namespace::Visible;
 use super::query::plain;
-use super::tree::{Body, FromItem, Select, Slot, column};
+use super::tree::{Body, FromItem, Query, Select, Slot, column};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::query::node::SlotKind;
@@ -33,15 +34,16 @@ impl Level<'_> {
         }
         Expr::Column(column(slot, item.columns.len()))
     }
+}
 
-    /// Gives a further column to the items whose presence was asked for. To be called when the
-    /// whole query is bound.
-    pub(super) fn mark_rows(&self, from: &mut [FromItem]) -> Result<()> {
-        let marked = self.marked.take();
-        if marked.is_empty() {
-            return Ok(());
+impl Analyzer<'_> {
+    /// Gives the marked items of a query their further column. To be called when all of the query
+    /// is bound, and its locks are known.
+    pub(super) fn mark_rows(&self, query: &mut Query, marked: &[Marked]) -> Result<()> {
+        if let (Body::Select(select), false) = (&mut query.body, marked.is_empty()) {
+            select.from.iter_mut().try_for_each(|item| self.mark(item, marked))?;
         }
-        from.iter_mut().try_for_each(|item| self.mark(item, &marked))
+        Ok(())
     }
 
     fn mark(&self, item: &mut FromItem, marked: &[Marked]) -> Result<()> {
@@ -54,9 +56,9 @@ impl Level<'_> {
             return Ok(());
         };
         let (slot, alias) = (*slot, alias.clone());
-        let inner = self.analyzer.copied_slot(slot)?;
+        let inner = self.copied_slot(slot)?;
         *own = inner;
-        self.analyzer.set_width(slot, columns.len() + 1);
+        self.set_width(slot, columns.len() + 1);
         let values = (0..columns.len()).map(|place| Expr::Column(column(inner, place)));
         let targets = values.chain([Expr::Const(Value::Bool(true))]).collect();
         let mut columns = columns.clone();

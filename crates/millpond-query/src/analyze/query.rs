@@ -4,6 +4,7 @@ use millpond_syntax::tree::{self, LimitCount, SelectBody, SelectStmt};
 
 use super::level::{Clause, Level};
 use super::namespace::Visible;
+use super::presence::Marked;
 use super::tree::{Body, Query};
 use super::{Analyzer, lock};
 use crate::DataType;
@@ -20,6 +21,8 @@ pub(super) struct Typing {
     pub(super) visible: Vec<Visible>,
     /// Whether each column is a literal whose type is up to the query around it.
     pub(super) unknown: Vec<bool>,
+    /// Its items that get a further column.
+    pub(super) marked: Vec<Marked>,
 }
 
 impl Analyzer<'_> {
@@ -77,6 +80,7 @@ impl Analyzer<'_> {
             (query.limit, query.with_ties) = (count.transpose()?, *with_ties);
         }
         lock::add(query, &written.locking_clause, &self.source)?;
+        self.mark_rows(query, &std::mem::take(&mut typing.marked))?;
         Ok(typing)
     }
 

@@ -71,7 +71,6 @@ impl Analyzer<'_> {
         for window in &windows {
             self.set_width(window.slot, window.calls.len());
         }
-        level.mark_rows(&mut from)?;
         let unknown = targets.iter().map(|target| target.ty == Ty::Unknown).collect();
         let columns = targets.iter().map(|target| target.desc.clone()).collect();
         let targets = targets.into_iter().map(|Target { expr, .. }| expr).collect();
@@ -90,8 +89,8 @@ impl Analyzer<'_> {
         // A constant orders nothing; DISTINCT ON and WITH TIES do with what is left.
         keys.retain(|key| !matches!(key.expr, Expr::Const(_)));
         query.order_by = keys;
-        let visible = level.visible.take();
-        Ok(Typing { query, visible, unknown })
+        let (visible, marked) = (level.visible.take(), level.marked.take());
+        Ok(Typing { query, visible, unknown, marked })
     }
 }
 

@@ -131,7 +131,7 @@ impl Analyzer<'_> {
         let operation = SetOperation { slot, operator, all, left, right };
         let unknown = vec![false; columns.len()];
         let query = plain(Body::SetOperation(Box::new(operation)), columns);
-        Ok(Typing { query, visible: Vec::new(), unknown })
+        Ok(Typing { query, visible: Vec::new(), unknown, marked: Vec::new() })
     }
 
     /// The types in which the columns of both sides meet.
@@ -178,7 +178,7 @@ impl Analyzer<'_> {
         written: Option<&SelectStmt>,
         binder: &mut Binder<'_>,
     ) -> Result<Query> {
-        let Typing { mut query, unknown, visible: _ } = typing;
+        let Typing { mut query, unknown, visible: _, marked: _ } = typing;
         // Literals take the type that is wanted where they are.
         let literals = match &mut query.body {
             Body::Select(select) => Some(&mut select.targets),

@@ -61,13 +61,14 @@ impl Level<'_> {
                 return Err(SqlError::internal("a target without value"));
             };
             match (&e.node, &item.name) {
-                (Node::ColumnRef(fields), None) if fields.last() == Some(&Field::Star) => {
+                // PostgreSQL ignores a name behind a star.
+                (Node::ColumnRef(fields), _) if fields.last() == Some(&Field::Star) => {
                     match fields.split_last() {
                         Some((_, [])) => self.star(e.location, &mut targets)?,
                         _ => self.star_of(fields, e.location, &mut targets)?,
                     }
                 }
-                (Node::AIndirection(record, parts), None)
+                (Node::AIndirection(record, parts), _)
                     if parts.last() == Some(&tree::Indirection::Star) =>
                 {
                     let parts = &parts[..parts.len() - 1];

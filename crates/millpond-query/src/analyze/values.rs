@@ -93,6 +93,6 @@ impl Analyzer<'_> {
         let mut query = plain(Body::Values(Values { slot, rows: bound }), columns);
         query.order_by = order_by;
         let visible = level.visible.take();
-        Ok(Typing { query, visible, unknown })
+        Ok(Typing { query, visible, unknown, marked: Vec::new() })
     }
 }

@@ -26,7 +26,7 @@ impl Limits {
         Ok(Self { limit, offset })
     }
 
-    /// How many rows are read, if all meet the condition.
+    /// How many rows of a range of keys will be read, if all meet the condition.
     pub(super) fn wanted(self) -> usize {
         usize::try_from(self.limit.saturating_add(self.offset)).unwrap_or(usize::MAX)
     }

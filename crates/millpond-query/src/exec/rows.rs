@@ -27,7 +27,7 @@ struct Out<'o> {
 }
 
 impl Exec<'_> {
-    /// Calls a function for every row of an access path, of which so many are wanted.
+    /// Calls a function for every row of an access path. About `wanted` of them will be read.
     pub(super) fn rows(
         &mut self,
         table: &Arc<TableDef>,
@@ -151,7 +151,7 @@ impl Exec<'_> {
             self.session.check_cancel()?;
             self.count(out)?;
             self.session.start_index_scan(table, &plan.index, range, plan.direction, &mut scan)?;
-            scan.read_at_first(out.wanted);
+            scan.expect(out.wanted);
             while scan.next(self.session, out.row)? {
                 self.count(out)?;
                 if !(out.each)(self, out.row)? {

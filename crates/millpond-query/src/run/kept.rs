@@ -16,7 +16,7 @@ use crate::memory::row_bytes;
 use crate::plan::query::node::{QueryPlan, SlotKind};
 use crate::{Datum, Value};
 
-/// Room for a small row: to grow to it step by step takes longer.
+/// Room for a small row: growing to it step by step is slower.
 pub(super) const SMALL_ROW: usize = 64;
 
 const NULLS: u8 = 0;

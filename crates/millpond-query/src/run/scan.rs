@@ -258,7 +258,7 @@ fn start_next(
     }
     let (session, direction) = (work.session()?, plan.direction);
     session.start_index_scan(&scan.table, &plan.index, &own.range, direction, &mut own.scan)?;
-    own.scan.read_at_first(scan.demand.at_first());
+    own.scan.expect(scan.demand.at_first());
     own.is_running = true;
     Ok(true)
 }

@@ -3,6 +3,7 @@
 use millpond_syntax::tree::{self, AExpr, AExprKind, Name, Node, Operand};
 
 use super::call::as_result;
+use super::operator_call::{compared_records, is_record};
 use super::{Binder, Coercion, ParamTypes, Scope, Typed, beyond};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
@@ -284,6 +285,9 @@ impl Binder<'_> {
 
     /// A comparison of two bound sides.
     pub(crate) fn compare(&mut self, op: Compare, a: Typed, b: Typed) -> Result<Expr> {
+        if is_record(a.ty) && is_record(b.ty) && !self.records.are_alike(a.ty, b.ty) {
+            return Ok(compared_records(op, a, b).expr);
+        }
         let pair = self.alike(a, b, op.symbol())?;
         Ok(Expr::Compare(op, Box::new(pair)))
     }

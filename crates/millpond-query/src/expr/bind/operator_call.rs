@@ -67,12 +67,12 @@ impl Binder<'_> {
     }
 }
 
-fn is_record(ty: Ty) -> bool {
+pub(super) fn is_record(ty: Ty) -> bool {
     matches!(ty, Ty::Known(ty) if ty.oid() == RECORD)
 }
 
 /// A comparison of records of whatever types, which may turn out not to compare.
-fn compared_records(compare: Compare, first: Typed, last: Typed) -> Typed {
+pub(super) fn compared_records(compare: Compare, first: Typed, last: Typed) -> Typed {
     let order = match compare {
         Compare::Eq | Compare::Ne => &ORDER_FOR_EQUALITY,
         _ => &ORDER,

@@ -63,6 +63,16 @@ impl RecordTypes {
         Ok(DataType::Other { oid: RECORD, typmod })
     }
 
+    /// Whether two types of records are known to have fields of the same types.
+    pub(super) fn are_alike(&self, a: Ty, b: Ty) -> bool {
+        let types = |ty: Ty| {
+            let Ty::Known(ty) = ty else { return None };
+            let fields = self.fields(ty)?;
+            Some(fields.iter().map(|(_, ty)| ty.oid()).collect::<Vec<u32>>())
+        };
+        types(a).is_some_and(|own| types(b).is_some_and(|other| own == other))
+    }
+
     /// The fields of a type; `None` if it is no record, or one of which nothing is known.
     fn fields(&self, ty: DataType) -> Option<RecordType> {
         let DataType::Other { oid: RECORD, typmod } = ty else { return None };

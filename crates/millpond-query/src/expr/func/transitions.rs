@@ -213,46 +213,46 @@ fn interval(datum: Datum<'_>) -> Option<Interval> {
 }
 
 /// A sum, and the number of its intervals: the microseconds of the second interval.
-fn intervals(datum: Datum<'_>) -> Result<(Interval, i64)> {
-    let [sum, count] = state(datum, "interval", interval)?;
-    Ok((sum, count.usecs))
+fn intervals(datum: Datum<'_>) -> Result<[Interval; 2]> {
+    state(datum, "interval", interval)
 }
 
-fn of_intervals(sum: Interval, count: i64) -> Result<Value> {
-    let [sum, count] = [sum, Interval { months: 0, days: 0, usecs: count }]
-        .map(|interval| -> Value { interval.into() });
+/// A state with this sum and one more interval, or as many less.
+fn of_intervals(sum: Interval, count: Interval, more: i64) -> Result<Value> {
+    let count = Interval { usecs: count.usecs.wrapping_add(more), ..count };
+    let [sum, count] = [sum, count].map(Value::from);
     array(INTERVAL_ARRAY_OID, [sum.as_datum(), count.as_datum()])
 }
 
 /// A state, and a value to be taken in or out.
-fn step(args: &[Datum<'_>]) -> Result<(Interval, i64, Interval)> {
+fn step(args: &[Datum<'_>]) -> Result<(Interval, Interval, Interval)> {
     let [state, value] = args else { return Err(wrong_arguments(args.len())) };
-    let (sum, count) = intervals(*state)?;
+    let [sum, count] = intervals(*state)?;
     let value = interval(*value).ok_or_else(|| wrong_arguments(args.len()))?;
     Ok((sum, count, value))
 }
 
 fn interval_accum(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let (sum, count, value) = step(args)?;
-    of_intervals(interval_math::add(sum, value)?, count.wrapping_add(1))
+    of_intervals(interval_math::add(sum, value)?, count, 1)
 }
 
 fn interval_accum_inv(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let (sum, count, value) = step(args)?;
-    of_intervals(interval_math::subtract(sum, value)?, count.wrapping_sub(1))
+    of_intervals(interval_math::subtract(sum, value)?, count, -1)
 }
 
 fn interval_combine(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [a, b] = args else { return Err(wrong_arguments(args.len())) };
-    let (a, b) = (intervals(*a)?, intervals(*b)?);
-    of_intervals(interval_math::add(a.0, b.0)?, a.1.wrapping_add(b.1))
+    let ([sum, count], [more, added]) = (intervals(*a)?, intervals(*b)?);
+    of_intervals(interval_math::add(sum, more)?, count, added.usecs)
 }
 
 fn interval_avg(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [state] = args else { return Err(wrong_arguments(args.len())) };
-    let (sum, count) = intervals(*state)?;
-    if count == 0 {
+    let [sum, count] = intervals(*state)?;
+    if count.usecs == 0 {
         return Ok(Value::Null);
     }
-    Ok(interval_math::divide(sum, count as f64)?.into())
+    Ok(interval_math::divide(sum, count.usecs as f64)?.into())
 }

@@ -3,6 +3,7 @@
 use super::node::{CteKind, Demand, Node, QueryPlan, Strategy};
 use super::node_walk::inputs_mut;
 use crate::analyze::tree::{JoinKind, SubqueryKind};
+use crate::expr::Compare;
 
 /// Notes at each scan of a plan how many of its rows are read. `is_drained`: all rows of the plan
 /// are.
@@ -21,6 +22,8 @@ pub(super) fn mark(plan: &mut QueryPlan, is_drained: bool) {
     for subplan in &mut plan.subplans {
         let is_drained = match subplan.kind {
             SubqueryKind::Scalar | SubqueryKind::Column(_) | SubqueryKind::Array(_) => true,
+            // Its rows become a hash table.
+            SubqueryKind::Any(_, Compare::Eq) => subplan.once,
             SubqueryKind::Exists | SubqueryKind::Any(..) | SubqueryKind::All(..) => false,
         };
         mark(&mut subplan.plan, is_drained);
@@ -32,7 +35,7 @@ fn below(node: &mut Node, is_drained: bool) {
         Node::Scan(scan) => {
             scan.demand = match (is_drained, &scan.filter) {
                 (true, _) => Demand::All,
-                (false, Some(_)) => Demand::Some,
+                (false, Some(_)) => Demand::Few,
                 (false, None) => Demand::First,
             };
         }
@@ -98,15 +101,15 @@ mod tests {
 
     #[test]
     fn a_scan_is_read_to_its_end_unless_something_above_it_stops() {
-        use Demand::{All, First, Some as Any};
+        use Demand::{All, Few, First};
         let filtered = || scan(Some(Expr::Const(Value::Bool(true))));
         assert_eq!(demands(filtered()), [All]);
         assert_eq!(demands(limited(scan(None))), [First]);
-        assert_eq!(demands(limited(filtered())), [Any]);
+        assert_eq!(demands(limited(filtered())), [Few]);
         assert_eq!(demands(limited(sorted(filtered()))), [All]);
         assert_eq!(demands(looped(JoinKind::Left, scan(None))), [All, All]);
         assert_eq!(demands(looped(JoinKind::Semi, scan(None))), [All, First]);
-        assert_eq!(demands(looped(JoinKind::Anti, filtered())), [All, Any]);
+        assert_eq!(demands(looped(JoinKind::Anti, filtered())), [All, Few]);
         assert_eq!(demands(limited(looped(JoinKind::Inner, scan(None)))), [First, First]);
         let sides = (scan(None), scan(None));
         let hashed = HashJoin::new(JoinKind::Inner, sides, Vec::new(), None);

@@ -268,7 +268,7 @@ pub(crate) enum Demand {
     #[default]
     First,
     /// It may end with any row that meets its filter.
-    Some,
+    Few,
     All,
 }
 
@@ -277,7 +277,7 @@ impl Demand {
     pub(crate) fn at_first(self) -> usize {
         match self {
             Demand::First => 1,
-            Demand::Some => 4,
+            Demand::Few => 4,
             Demand::All => usize::MAX,
         }
     }

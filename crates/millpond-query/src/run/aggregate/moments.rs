@@ -25,7 +25,7 @@ pub(crate) struct Moments {
     floats: Option<FloatMoments>,
 }
 
-/// The same of floats.
+/// The state of floats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FloatMoments {
     count: f64,
@@ -121,24 +121,24 @@ impl FloatMoments {
         Self { count, sum, squares }
     }
 
-    /// What they are made [of](Self::of).
+    /// The numbers for [`Self::of`].
     pub(crate) fn numbers(&self) -> [f64; 3] {
         [self.count, self.sum, self.squares]
     }
 
     pub(crate) fn add(&mut self, value: f64) -> Result<()> {
-        let before = self.sum;
+        let (before, count_before) = (self.sum, self.count);
         self.count += 1.0;
         self.sum += value;
         let count = self.count;
-        if count <= 1.0 {
+        if !is_some(count_before) {
             if !value.is_finite() {
                 self.squares = f64::NAN;
             }
             return Ok(());
         }
         let difference = value * count - self.sum;
-        self.squares += difference * difference / (count * (count - 1.0));
+        self.squares += difference * difference / (count * count_before);
         if self.sum.is_infinite() || self.squares.is_infinite() {
             if !before.is_infinite() && !value.is_infinite() {
                 return Err(overflow());
@@ -155,7 +155,7 @@ impl FloatMoments {
         }
         let count = self.count + other.count;
         let apart = self.sum / self.count - other.sum / other.count;
-        let squares = Products { weight: self.count * other.count / count, apart: (apart, apart) };
+        let squares = Products { counts: (self.count, other.count), apart: (apart, apart) };
         Ok(Self {
             count,
             sum: sum_of(self.sum, other.sum)?,
@@ -165,8 +165,9 @@ impl FloatMoments {
 
     pub(crate) fn finish(&self, function: F) -> Value {
         let is_sample = matches!(function, F::VarSamp | F::StddevSamp);
-        let (least, divisor) = if is_sample { (1.0, self.count - 1.0) } else { (0.0, self.count) };
-        if self.count <= least {
+        let divisor = if is_sample { self.count - 1.0 } else { self.count };
+        // A state that a client has written may have any count.
+        if self.count == 0.0 || is_sample && self.count <= 1.0 {
             return Value::Null;
         }
         let variance = self.squares / divisor;
@@ -177,17 +178,25 @@ impl FloatMoments {
 
 /// What the sums of products of two parts lack, because the parts have means of their own.
 struct Products {
-    weight: f64,
+    counts: (f64, f64),
     /// How far the means are apart, of both factors.
     apart: (f64, f64),
 }
 
 impl Products {
     fn joined(&self, a: f64, b: f64) -> Result<f64> {
-        let joined = a + b + self.weight * self.apart.0 * self.apart.1;
+        let (counts, apart) = (self.counts, self.apart);
+        // In this order, as the last digits depend on it.
+        let joined = a + b + counts.0 * counts.1 * apart.0 * apart.1 / (counts.0 + counts.1);
         let is_new = joined.is_infinite() && !a.is_infinite() && !b.is_infinite();
         if is_new { Err(overflow()) } else { Ok(joined) }
     }
+}
+
+/// Whether a count says that there are values. That of a state that a client has written may be
+/// NaN.
+fn is_some(count: f64) -> bool {
+    count > 0.0
 }
 
 fn sum_of(a: f64, b: f64) -> Result<f64> {
@@ -219,7 +228,7 @@ impl Pairs {
         Self { count, x, y, xx, yy, xy }
     }
 
-    /// What they are made [of](Self::of).
+    /// The numbers for [`Self::of`].
     pub(crate) fn numbers(&self) -> [f64; 6] {
         [self.count, self.x, self.xx, self.y, self.yy, self.xy]
     }
@@ -230,10 +239,10 @@ impl Pairs {
             return Ok(if self.count == 0.0 { *other } else { *self });
         }
         let count = self.count + other.count;
-        let weight = self.count * other.count / count;
         let x = self.x / self.count - other.x / other.count;
         let y = self.y / self.count - other.y / other.count;
-        let joined = |apart, a, b| Products { weight, apart }.joined(a, b);
+        let counts = (self.count, other.count);
+        let joined = |apart, a, b| Products { counts, apart }.joined(a, b);
         Ok(Self {
             count,
             x: sum_of(self.x, other.x)?,
@@ -245,11 +254,11 @@ impl Pairs {
     }
 
     pub(crate) fn add(&mut self, y: f64, x: f64) -> Result<()> {
-        let (x_before, y_before) = (self.x, self.y);
+        let (count_before, x_before, y_before) = (self.count, self.x, self.y);
         self.count += 1.0;
         self.x += x;
         self.y += y;
-        if self.count <= 1.0 {
+        if !is_some(count_before) {
             if !x.is_finite() {
                 (self.xx, self.xy) = (f64::NAN, f64::NAN);
             }
@@ -258,7 +267,7 @@ impl Pairs {
             }
             return Ok(());
         }
-        let scale = 1.0 / (self.count * (self.count - 1.0));
+        let scale = 1.0 / (self.count * count_before);
         let (of_x, of_y) = (x * self.count - self.x, y * self.count - self.y);
         self.xx += of_x * of_x * scale;
         self.yy += of_y * of_y * scale;

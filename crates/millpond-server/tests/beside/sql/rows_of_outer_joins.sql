@@ -33,3 +33,18 @@ select distinct r from (select id from a) l left join (select x, y from b) r on 
 select l.id from a l left join (select x, y from b) r on r.x = l.id order by r, l.id;
 select l.id, r, row_number() over (order by r, l.id) from a l left join (select x, y from b) r on r.x = l.id order by 3;
 select exists (select 1 from a left join (select x, y from b) r on r.x = a.id where r is null);
+-- Locks.
+with w as (select 1 as x) select a.id, to_json(w) from a left join w on w.x = a.id where a.id < 3 order by 1 for update;
+with w as (select 1 as x) select a.id, to_json(w) from a left join w on w.x = a.id order by 1 for update of w;
+select a.id, to_json(s) from a left join (select x from b) s on s.x = a.id order by 1 for update of s;
+select a.id, to_json(s) from a left join (select x from b) s on s.x = a.id order by 1 for update of a;
+-- A name behind a star says nothing.
+select * from (select c.* as e from c) q order by 1, 2, 3;
+select * from (select (c).* as e from c) q order by 1, 2, 3;
+-- Rows of two shapes.
+select r = s as same from (values (1, 2)) r (a, b) left join (values (1, 2, 3)) s (c, d, e) on true;
+select r < s as less from (values (1, 2)) r (a, b) left join (values (1, 'x')) s (c, d) on true;
+select r = s as same, r <> s as other from (values (1, 2)) r (a, b) left join (values (1, 2)) s (c, d) on true;
+select r = s as same from (values (1, 2)) r (a, b) left join (values (1, 2, 3)) s (c, d, e) on false;
+select r in (s, r) as found from (values (1, 2)) r (a, b) left join (values (1, 2, 3)) s (c, d, e) on true;
+select r.a from (values (1, 2)) r (a, b) join (values (1, 2), (3, 4)) s (c, d) on r = s;

@@ -16,3 +16,6 @@ select int2_avg_accum('{2,7}'::int8[], 3::int2), int4_avg_accum('{2,7}'::int8[],
 select int8_avg('{2,7}'::int8[]), int8_avg('{0,0}'::int8[]), int2int4_sum('{2,7}'::int8[]), int2int4_sum('{0,0}'::int8[]);
 select interval_accum('{1 day,0 s}'::interval[], '2 hours'), interval_accum_inv('{1 day,00:00:00.000002}'::interval[], '2 hours'), interval_combine('{1 day,00:00:00.000002}'::interval[], '{1 month,00:00:00.000001}'::interval[]);
 select interval_avg('{1 day,00:00:00.000002}'::interval[]), interval_avg('{1 day,0 s}'::interval[]);
+select float8_combine('{17,374,374}'::float8[], '{17,-886,792}'::float8[]), float8_regr_combine('{3,10,7,11,13,17}'::float8[], '{7,3,1,4,1,5}'::float8[]);
+select interval_accum('{1 day,3 days}'::interval[], '1 mon'), interval_combine('{1 day,3 days}'::interval[], '{2 days,1 mon}'::interval[]);
+select float8_var_pop('{-2,3,4}'::float8[]), float8_accum('{NaN,1,2}'::float8[], 3), float8_accum('{1e-300,1,2}'::float8[], 3), float8_regr_accum('{NaN,1,2,3,4,5}'::float8[], 3, 4);
