@@ -103,8 +103,8 @@ enum Habit {
         #[arg(long)]
         full: bool,
     },
-    /// What changes seldom break, before a release: all of the three above, the buffer pool with the
-    /// smallest and the largest pages, and the program that compares caches.
+    /// What changes seldom break, before a release: all of the three above, the buffer pool with
+    /// the smallest and the largest pages, and the program that compares caches.
     Elsewhere,
     /// Many random queries, compiled to be fast: their rewritings, and the queries and calls beside
     /// PostgreSQL 15 where it is installed. `rewritings`, `queries` and `calls` select.

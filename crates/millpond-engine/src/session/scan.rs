@@ -138,8 +138,8 @@ impl IndexScan {
 
     /// Looks up the rows of the next entries until one is visible. Neighbouring entries on one page
     /// are looked up together. They are at most three times as many as those before and one more,
-    /// unless [`Self::expect`] was told more. So a scan that was told nothing and stops early has not
-    /// read much more than it returned.
+    /// unless [`Self::expect`] was told more. So a scan that was told nothing and stops early has
+    /// not read much more than it returned.
     fn next_of_page(&mut self, reader: Reader<'_>, row: &mut RowBuf) -> EngineResult<bool> {
         let (Some(cursor), Some(target)) = (&mut self.cursor, &self.target) else {
             return Ok(false);
