@@ -126,26 +126,28 @@ impl Accumulator {
     /// Takes the value of an expression in.
     #[inline]
     pub(crate) fn add_expr(&mut self, function: F, expr: &Expr, env: &Env<'_>) -> Result<usize> {
-        if let (F::Count | F::Sum | F::Avg, Expr::Column(column)) = (function, expr)
-            && let Some(int) = of_column(env.row, *column)
-        {
+        let adds = matches!(function, F::Count | F::Sum | F::Avg);
+        let mut expr = expr;
+        let int = match expr {
+            Expr::Column(column) if adds => of_column(env.row, *column),
+            _ => {
+                expr = expr.chosen(env)?;
+                if adds { expr.int(env) } else { None }
+            }
+        };
+        if let Some(int) = int {
             self.add_int(int.value)?;
             return Ok(0);
         }
         self.add_other(function, expr, env)
     }
 
-    /// The same for expressions that are no column of integers.
+    /// The same for what is no integer.
     fn add_other(&mut self, function: F, expr: &Expr, env: &Env<'_>) -> Result<usize> {
-        let expr = expr.chosen(env)?;
-        if let F::Count | F::Sum | F::Avg = function {
-            if let Some(int) = expr.int(env) {
-                self.add_int(int.value)?;
-                return Ok(0);
-            }
-            if let Some(small) = expr.small(env) {
-                return self.add_small(small);
-            }
+        if let F::Count | F::Sum | F::Avg = function
+            && let Some(small) = expr.small(env)
+        {
+            return self.add_small(small);
         }
         self.add(function, expr.eval(env)?.datum(), Datum::Null)
     }
