@@ -12,6 +12,9 @@ use crate::plan::{OnConflict, RowLock};
 pub(super) fn add(query: &mut Query, clauses: &[LockingClause], source: &Source<'_>) -> Result<()> {
     for clause in clauses {
         let locking = Locking { lock: row_lock(clause), source };
+        if let Body::Values(_) = &query.body {
+            return Err(locking.refuse("cannot be applied to VALUES"));
+        }
         if clause.locked_rels.is_empty() {
             locking.all(query)?;
         }
@@ -69,7 +72,7 @@ impl Locking<'_> {
             Body::SetOperation(_) => {
                 return Err(self.refuse("is not allowed with UNION/INTERSECT/EXCEPT"));
             }
-            Body::Values(_) => return Err(self.refuse("cannot be applied to VALUES")),
+            Body::Values(_) => return Ok(None),
             Body::Select(select) => select,
         };
         let what = match &select.grouping {
@@ -80,6 +83,7 @@ impl Locking<'_> {
             Some(_) if select.having.is_some() => "HAVING clause",
             Some(_) => "aggregate functions",
             None if !select.windows.is_empty() => "window functions",
+            None if !select.sets.is_empty() => "set-returning functions in the target list",
             None => return Ok(Some(select)),
         };
         Err(self.refuse(&format!("is not allowed with {what}")))
@@ -100,12 +104,12 @@ impl Locking<'_> {
     ) -> Result<()> {
         let nullable = || self.refuse("cannot be applied to the nullable side of an outer join");
         match item {
-            FromItem::Table { .. } | FromItem::Subquery { .. } if is_nullable => Err(nullable()),
-            FromItem::Table { slot, .. } => {
+            // Of a table the plan says whether its rows may be missing.
+            FromItem::Subquery { .. } if is_nullable => Err(nullable()),
+            FromItem::Table { slot, .. } | FromItem::Sample { slot, .. } => {
                 self.push(*slot, locks);
                 Ok(())
             }
-            FromItem::Sample { .. } => Err(SqlError::unsupported("row locks of TABLESAMPLE")),
             FromItem::Subquery { query, .. } => self.all(query),
             FromItem::Join(join) => {
                 let (left, right) = nullable_sides(join.kind);
@@ -165,7 +169,11 @@ impl Locking<'_> {
                 self.in_item(&mut join.left, name, is_nullable || left, locks)
                     .or_else(|| self.in_item(&mut join.right, name, is_nullable || right, locks))
             }
-            FromItem::Table { alias, .. } | FromItem::Subquery { alias, .. } if alias == name => {
+            FromItem::Table { alias, .. }
+            | FromItem::Sample { alias, .. }
+            | FromItem::Subquery { alias, .. }
+                if alias == name =>
+            {
                 Some(self.item(item, is_nullable, locks))
             }
             FromItem::Cte { alias, .. } | FromItem::WorkTable { alias, .. } if alias == name => {

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
+use crate::expr::bind::ambiguous_column;
 use crate::parse::Name;
 use crate::sink::ColumnDesc;
 
@@ -180,10 +181,6 @@ pub(super) fn check_aliases(left: &[Visible], right: &[Visible]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn ambiguous_column(name: &str) -> SqlError {
-    SqlError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
 }
 
 fn barred(name: &str) -> SqlError {

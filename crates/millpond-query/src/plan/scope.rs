@@ -7,7 +7,7 @@ use millpond_engine::catalog::{CatalogState, TableDef};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Scope, WholeRow, missing_from, undefined_column};
+use crate::expr::bind::{Scope, WholeRow, ambiguous_column, missing_from, undefined_column};
 use crate::parse::Name;
 use crate::settings::nearest;
 use crate::{DataType, Value};
@@ -80,10 +80,7 @@ impl Scope for FromScope<'_> {
         for from in among {
             let Some(column) = from.table.column(name) else { continue };
             if found.is_some() {
-                return Err(SqlError::new(
-                    SqlState::AMBIGUOUS_COLUMN,
-                    format!("column reference \"{name}\" is ambiguous"),
-                ));
+                return Err(ambiguous_column(name));
             }
             found = Some((from.first_column + column, from.table.columns[column].ty));
         }

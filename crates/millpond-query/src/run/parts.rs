@@ -31,8 +31,8 @@ fn add_output(node: &Node, out: &mut Vec<Slot>) {
         Node::Filter { input, .. }
         | Node::Materialize { input }
         | Node::Sort { input, .. }
-        | Node::Distinct { input, .. }
-        | Node::LockRows { input, .. } => add_output(input, out),
+        | Node::Distinct { input, .. } => add_output(input, out),
+        Node::LockRows(lock) => add_output(&lock.input, out),
         Node::Limit(limit) => add_output(&limit.input, out),
         Node::Window { input, window } => {
             add_output(input, out);

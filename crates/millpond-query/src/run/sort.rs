@@ -121,8 +121,13 @@ impl SortState {
                 continue;
             }
             let place = top.partition_point(|(before, _)| *before <= self.key);
-            let (mut key, mut row) = if is_full { top.pop() } else { None }.unwrap_or_default();
-            used -= key.capacity() + row.capacity();
+            let (mut key, mut row) = match if is_full { top.pop() } else { None } {
+                Some((key, row)) => {
+                    used -= key.capacity() + row.capacity();
+                    (key, row)
+                }
+                None => (Vec::new(), Vec::with_capacity(kept::SMALL_ROW)),
+            };
             key.clear();
             key.extend_from_slice(&self.key);
             row.clear();

@@ -9,6 +9,7 @@ use super::functions::FunctionsState;
 use super::gather::{Begun, Fragment};
 use super::hash_join::HashJoinState;
 use super::limit::LimitState;
+use super::lock_rows::LockRowsState;
 use super::materialize::MaterializeState;
 use super::nested_loop::NestedLoopState;
 use super::sample::SampleState;
@@ -17,7 +18,7 @@ use super::set_operation::{AppendState, SetOpState};
 use super::sort::SortState;
 use super::system_scan::SystemScanState;
 use super::window::WindowState;
-use super::{Context, cte, lock_rows};
+use super::{Context, cte};
 use crate::analyze::tree::Slot;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -50,6 +51,7 @@ pub(super) enum State {
     SetOp(Box<SetOpState>),
     Functions(FunctionsState),
     Window(Box<WindowState>),
+    LockRows(Box<LockRowsState>),
     /// Of a node that threads run.
     Fragment(Box<Fragment>),
 }
@@ -83,9 +85,10 @@ impl State {
             Node::Filter { input, condition } if condition.is_same_for_all_rows() => {
                 Self::Gate(boxed(|| Ok(GateState { input: Self::new(input, cx)?, is_open: None }))?)
             }
-            Node::Project { input, .. }
-            | Node::Filter { input, .. }
-            | Node::LockRows { input, .. } => Self::Input(Box::new(Self::new(input, cx)?)),
+            Node::Project { input, .. } | Node::Filter { input, .. } => {
+                Self::Input(Box::new(Self::new(input, cx)?))
+            }
+            Node::LockRows(lock) => Self::LockRows(Box::new(LockRowsState::new(lock, cx)?)),
             Node::Cte { .. } | Node::WorkTable { .. } => Self::Reader(Cursor::default()),
             Node::NestedLoop(join) => Self::NestedLoop(boxed(|| NestedLoopState::new(join, cx))?),
             Node::Limit(limit) => Self::Limit(Box::new(LimitState::new(limit, cx)?)),
@@ -167,9 +170,7 @@ impl State {
             }
             (Self::Window(state), Node::Window { input, window }) => state.next(input, window, cx),
             (Self::Fragment(fragment), _) => fragment.next(cx),
-            (Self::Input(state), Node::LockRows { input, locks, condition }) => {
-                lock_rows::next(state, input, locks, condition.as_ref(), cx)
-            }
+            (Self::LockRows(state), Node::LockRows(lock)) => state.next(lock, cx),
             _ => Err(SqlError::internal("a state of another node")),
         }
     }
@@ -198,6 +199,7 @@ impl State {
             Self::SetOp(state) => state.rescan(),
             Self::Functions(state) => state.rescan(),
             Self::Window(state) => state.rescan(),
+            Self::LockRows(state) => state.rescan(),
             // What is above it begins another one.
             Self::Fragment(_) => {}
         }

@@ -21,6 +21,7 @@ use millpond_syntax::tree::{self, AExpr, AExprKind, BoolExprType, Node, Operand,
 
 pub(crate) use call::result_type;
 pub use coerce::Coercion;
+pub(crate) use names::ambiguous_column;
 pub use names::{NoColumns, Scope, missing_from, undefined_column};
 pub(crate) use place::start_of;
 pub(crate) use record::{RecordTypes, WholeRow, field_call};

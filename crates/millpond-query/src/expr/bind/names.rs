@@ -78,6 +78,10 @@ pub fn missing_from(table: &str) -> SqlError {
     )
 }
 
+pub(crate) fn ambiguous_column(name: &str) -> SqlError {
+    SqlError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
+}
+
 pub fn undefined_column<'a>(
     name: &str,
     table: Option<&str>,

@@ -7,7 +7,7 @@ use millpond_syntax::tree::{self, Field, Node};
 use millpond_types::other::RECORD;
 use millpond_types::record;
 
-use super::{Binder, Scope, Typed};
+use super::{Binder, Scope, Typed, ambiguous_column};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::record::{FIELD, IS_NULL, MAKE};
 use crate::expr::types::Ty;
@@ -142,7 +142,14 @@ impl Binder<'_> {
             return Err(not_composite(&ty.base().to_string(), name));
         }
         let fields = self.records.fields(ty);
-        let place = fields.as_ref().and_then(|fields| fields.iter().position(|f| f.0 == name));
+        let named = |fields: &[(String, DataType)]| {
+            let mut places = (0..fields.len()).filter(|place| fields[*place].0 == name);
+            (places.next(), places.next().is_some())
+        };
+        let (place, is_repeated) = fields.as_deref().map(named).unwrap_or_default();
+        if is_repeated && is_made_here(&record.expr) {
+            return Err(ambiguous_column(name));
+        }
         match (fields, place) {
             (Some(fields), Some(place)) => {
                 Ok(Typed::known(value_of(&record.expr, place), fields[place].1))
@@ -164,6 +171,11 @@ impl Binder<'_> {
 /// `name.*`
 fn is_star(part: &tree::Expr) -> bool {
     matches!(&part.node, Node::ColumnRef(fields) if fields.last() == Some(&Field::Star))
+}
+
+/// Whether a record is made here, as the row of an item of FROM is where it is named.
+fn is_made_here(record: &Expr) -> bool {
+    matches!(record, Expr::Func(func, _) if *func == Func::new(&MAKE))
 }
 
 /// The value of a field. Of a record that is made here, and is always there, it is what the record

@@ -10,7 +10,7 @@ use crate::analyze::tree::{
     Body, Distinct, Query, Select, SetOperation, SetOperator, SetStep, Slot, Values, column,
     slot_of,
 };
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::SortKey;
 
@@ -176,7 +176,7 @@ impl Planning<'_> {
     }
 
     /// Sorts rows. `is_last`: what is behind it only counts them.
-    fn sorted(
+    pub(super) fn sorted(
         &mut self,
         path: &mut Path,
         query: &Query,
@@ -200,7 +200,12 @@ impl Planning<'_> {
         Ok(())
     }
 
-    fn limited(&mut self, path: &mut Path, query: &Query, sort: &[SortKey]) -> Result<()> {
+    pub(super) fn limited(
+        &mut self,
+        path: &mut Path,
+        query: &Query,
+        sort: &[SortKey],
+    ) -> Result<()> {
         if query.limit.is_none() && query.offset.is_none() {
             return Ok(());
         }
@@ -212,41 +217,6 @@ impl Planning<'_> {
             path.rows = path.rows.min(limit).max(1.0);
         }
         Ok(())
-    }
-
-    /// A SELECT whose rows are locked, in their order, before LIMIT.
-    fn locked(
-        &mut self,
-        query: &Query,
-        select: &crate::analyze::tree::Select,
-        more: Vec<Expr>,
-        limit: Option<f64>,
-    ) -> Result<Path> {
-        let problem = self.problem(select, more)?;
-        let sort = self.sort_keys(&query.order_by)?;
-        let is_flat = problem.dependents.is_empty()
-            && problem
-                .items
-                .iter()
-                .all(|item| matches!(item.relation, super::problem::Relation::Table { .. }));
-        if !is_flat
-            || select.grouping.is_some()
-            || !select.windows.is_empty()
-            || !select.sets.is_empty()
-        {
-            return Err(SqlError::unsupported("row locks of such a query"));
-        }
-        let condition = crate::plan::access::all_of(problem.conjuncts.clone());
-        let wanted = super::order::Wanted { sort: &sort, limit, or_hashed: false };
-        let mut path = self.solve(&problem, &[], wanted)?;
-        path.ordered &= !sort.is_empty();
-        path.targets = self.resolve_all(&select.targets)?;
-        self.sorted(&mut path, query, &sort, true)?;
-        let locks = query.locks.clone();
-        path.wrap(|input| Node::LockRows { input: Box::new(input), locks, condition });
-        self.limited(&mut path, query, &sort)?;
-        self.waits = true;
-        Ok(path)
     }
 
     fn values(&mut self, values: &Values) -> Result<Path> {

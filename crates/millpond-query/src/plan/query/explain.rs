@@ -237,7 +237,7 @@ impl Explain<'_> {
                 };
                 format!("HashSetOp {operator}{}", if *all { " All" } else { "" })
             }
-            Node::LockRows { .. } => "LockRows".into(),
+            Node::LockRows(_) => "LockRows".into(),
             Node::Scan(_) | Node::Filter { .. } | Node::Project { .. } => String::new(),
         }
     }
@@ -373,7 +373,7 @@ impl Explain<'_> {
         let plan = self.plan;
         for (number, args) in calls {
             let Some(subplan) = plan.subplans.get(number) else { continue };
-            if self.names.is_init_plan(number) {
+            if !subplan.shown || self.names.is_init_plan(number) {
                 continue;
             }
             let at = place.notes();
@@ -501,7 +501,7 @@ fn keeps_filter(node: &Node) -> bool {
         | Node::Window { .. }
         | Node::Append { .. }
         | Node::SetOp { .. }
-        | Node::LockRows { .. } => true,
+        | Node::LockRows(_) => true,
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Planning;
 use super::node::{CteKind, Node, SubPlan};
-use super::node_walk::{each_expr, produced};
+use super::node_walk::{each_expr, inputs_mut, produced};
 use super::slot_set::SlotSet;
 use crate::analyze::tree::{Query, Subquery, SubqueryKind, slot_of};
 use crate::error::{Result, SqlError};
@@ -52,6 +52,7 @@ impl Planning<'_> {
             self.note_cte(cte)?;
             self.level.subplan_depth = 0;
         }
+        self.finish_locks(root, &local)?;
         each_expr(root, &mut |e| self.finish_expr(e, &local))?;
         exprs.iter_mut().try_for_each(|e| self.finish_expr(e, &local))?;
         self.level.ctes = ctes;
@@ -80,9 +81,25 @@ impl Planning<'_> {
         condition: &mut Option<Expr>,
         local: &SlotSet,
     ) -> Result<()> {
-        let Some(condition) = condition else { return Ok(()) };
+        self.unshown(|planning| {
+            condition.iter_mut().try_for_each(|e| planning.finish_expr(e, local))
+        })
+    }
+
+    /// Finishes the conditions for locked rows that have changed meanwhile.
+    fn finish_locks(&mut self, node: &mut Node, local: &SlotSet) -> Result<()> {
+        if let Node::LockRows(lock) = node {
+            self.unshown(|planning| {
+                lock.exprs_mut().try_for_each(|e| planning.finish_expr(e, local))
+            })?;
+        }
+        inputs_mut(node).into_iter().try_for_each(|input| self.finish_locks(input, local))
+    }
+
+    /// EXPLAIN does not show the subplans that only this calls.
+    fn unshown(&mut self, finish: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let shows = std::mem::replace(&mut self.shows, false);
-        let result = self.finish_expr(condition, local);
+        let result = finish(self);
         self.shows = shows;
         result
     }
@@ -133,6 +150,9 @@ impl Planning<'_> {
         if let Some(known) = self.level.called.iter().find(is_it) {
             let (number, args, depth) = (known.number, known.args.clone(), known.depth);
             self.note_subplan(depth);
+            if let Some(subplan) = self.level.subplans.get_mut(number) {
+                subplan.shown |= self.shows;
+            }
             return Ok((number, args));
         }
         let around = std::mem::take(&mut self.level);

@@ -42,21 +42,31 @@ impl Planning<'_> {
         more: Vec<Expr>,
     ) -> Result<Problem<'q>> {
         let mut problem = Problem::default();
+        self.fill(&mut problem, select, more)?;
+        self.drive_by_sublinks(&mut problem)?;
+        Ok(problem)
+    }
+
+    /// The same before it is decided which semi-joins drive the join.
+    pub(super) fn fill<'q>(
+        &mut self,
+        problem: &mut Problem<'q>,
+        select: &'q Select,
+        more: Vec<Expr>,
+    ) -> Result<()> {
         let mut strict: Vec<usize> = select.condition.iter().flat_map(strict_columns).collect();
         strict.extend(more.iter().flat_map(strict_columns));
         let around = Around { strict, nullable: false };
         for item in &select.from {
-            self.flatten(item, &mut problem, &around)?;
+            self.flatten(item, problem, &around)?;
         }
         if let Some(condition) = &select.condition {
-            self.demand(condition, &mut problem)?;
+            self.demand(condition, problem)?;
         }
         for condition in &more {
             problem.conjuncts.extend(self.resolved_conjuncts(Some(condition))?);
         }
-        self.add_implied(&mut problem)?;
-        self.drive_by_sublinks(&mut problem)?;
-        Ok(problem)
+        self.add_implied(problem)
     }
 
     /// Adds a condition's conjuncts.
@@ -66,10 +76,13 @@ impl Planning<'_> {
         problem: &mut Problem<'q>,
     ) -> Result<()> {
         for conjunct in conjuncts(Some(condition)) {
-            if !self.join_sublink(conjunct, problem)? {
-                let resolved = self.resolved_conjuncts(Some(conjunct))?;
-                problem.conjuncts.extend(resolved);
-            }
+            let is_joined = self.join_sublink(conjunct, problem)?;
+            let resolved = match (is_joined, &mut problem.sublinks) {
+                (true, None) => continue,
+                (true, Some(sublinks)) => sublinks,
+                (false, _) => &mut problem.conjuncts,
+            };
+            resolved.extend(self.resolved_conjuncts(Some(conjunct))?);
         }
         Ok(())
     }

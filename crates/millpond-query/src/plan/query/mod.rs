@@ -23,6 +23,7 @@ mod from;
 pub(crate) mod gather;
 mod implied;
 mod kept_columns;
+mod lock_rows;
 mod method;
 mod modification;
 pub(crate) mod node;

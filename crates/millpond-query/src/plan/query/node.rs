@@ -231,12 +231,29 @@ pub enum Node {
         left: Box<(Node, Slot)>,
         right: Box<(Node, Slot)>,
     },
-    /// Locks the rows of these slots.
-    LockRows {
-        input: Box<Node>,
-        locks: Vec<(Slot, RowLock)>,
-        condition: Option<Expr>,
-    },
+    LockRows(Box<LockRows>),
+}
+
+/// Locks the rows of some slots.
+#[derive(Debug)]
+pub struct LockRows {
+    pub(crate) input: Node,
+    pub(crate) locks: Vec<(Slot, RowLock)>,
+    /// The slots of each left join's right side, and what ties them to the left side. If a row that
+    /// has changed meanwhile no longer meets that, they are NULL.
+    pub(crate) outer_joins: Vec<(Vec<Slot>, Expr)>,
+    /// What a row that has changed meanwhile must meet.
+    pub(crate) condition: Option<Expr>,
+}
+
+impl LockRows {
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.outer_joins.iter().map(|(_, on)| on).chain(&self.condition)
+    }
+
+    pub(crate) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.outer_joins.iter_mut().map(|(_, on)| on).chain(&mut self.condition)
+    }
 }
 
 /// How many rows are wanted of a sort: LIMIT plus OFFSET.

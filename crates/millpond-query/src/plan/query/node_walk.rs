@@ -59,8 +59,8 @@ pub(crate) fn inputs(node: &Node) -> SmallVec<[&Node; 2]> {
         | Node::Materialize { input }
         | Node::Sort { input, .. }
         | Node::Distinct { input, .. }
-        | Node::Window { input, .. }
-        | Node::LockRows { input, .. } => smallvec![&**input],
+        | Node::Window { input, .. } => smallvec![&**input],
+        Node::LockRows(lock) => smallvec![&lock.input],
         Node::NestedLoop(join) => smallvec![&join.outer, &join.inner],
         Node::HashJoin(join) => smallvec![&join.outer, &join.inner],
         Node::Limit(limit) => smallvec![&limit.input],
@@ -84,8 +84,8 @@ pub(super) fn inputs_mut(node: &mut Node) -> SmallVec<[&mut Node; 2]> {
         | Node::Materialize { input }
         | Node::Sort { input, .. }
         | Node::Distinct { input, .. }
-        | Node::Window { input, .. }
-        | Node::LockRows { input, .. } => smallvec![&mut **input],
+        | Node::Window { input, .. } => smallvec![&mut **input],
+        Node::LockRows(lock) => smallvec![&mut lock.input],
         Node::NestedLoop(join) => smallvec![&mut join.outer, &mut join.inner],
         Node::HashJoin(join) => smallvec![&mut join.outer, &mut join.inner],
         Node::Limit(limit) => smallvec![&mut limit.input],
@@ -169,7 +169,7 @@ fn own_exprs(node: &mut Node, each: Each<'_>) -> Result<()> {
             }
             Ok(())
         }
-        Node::LockRows { condition, .. } => condition.iter_mut().try_for_each(each),
+        Node::LockRows(lock) => lock.exprs_mut().try_for_each(each),
     }
 }
 
@@ -220,7 +220,7 @@ pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
             let calls = window.calls.iter();
             calls.flat_map(|call| call.args.iter().chain(&call.filter)).for_each(each);
         }
-        Node::LockRows { condition, .. } => condition.iter().for_each(each),
+        Node::LockRows(lock) => lock.exprs().for_each(each),
     }
 }
 
@@ -251,8 +251,8 @@ impl QueryPlan {
             return;
         }
         self.each_node(&mut |node| {
-            if let Node::LockRows { locks, .. } = node {
-                locks.iter().for_each(|(slot, lock)| visit(*slot, lock.strength));
+            if let Node::LockRows(lock) = node {
+                lock.locks.iter().for_each(|(slot, lock)| visit(*slot, lock.strength));
             }
         });
     }

@@ -18,6 +18,9 @@ pub(super) struct Problem<'q> {
     pub(super) dependents: Vec<Dependent<'q>>,
     /// What must hold for all rows: of WHERE, and of inner joins.
     pub(super) conjuncts: Vec<Expr>,
+    /// The conditions of which semi-joins and anti-joins have been made, if they are needed as
+    /// expressions, too: for rows that have changed meanwhile.
+    pub(super) sublinks: Option<Vec<Expr>>,
 }
 
 /// A relation.

@@ -37,6 +37,14 @@ impl SlotSet {
         }
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = Slot> {
+        let of_word = |(word, bits): (usize, &u64)| {
+            let bits = *bits;
+            (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
+        };
+        self.0.iter().enumerate().flat_map(of_word).map(|place| Slot(place as u16))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(|bits| *bits == 0)
     }

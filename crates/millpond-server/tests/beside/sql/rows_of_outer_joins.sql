@@ -48,3 +48,9 @@ select r = s as same, r <> s as other from (values (1, 2)) r (a, b) left join (v
 select r = s as same from (values (1, 2)) r (a, b) left join (values (1, 2, 3)) s (c, d, e) on false;
 select r in (s, r) as found from (values (1, 2)) r (a, b) left join (values (1, 2, 3)) s (c, d, e) on true;
 select r.a from (values (1, 2)) r (a, b) join (values (1, 2), (3, 4)) s (c, d) on r = s;
+
+-- A column of a row of which it has two.
+select (u).x from (a join b using (id)) u;
+select (u).id from (a join b using (id)) u order by 1;
+select (s).x from (select 1 as x, 2 as x) s;
+select (q.s).x from (select s from (select 1 as x, 2 as x) s) q;
