@@ -227,9 +227,12 @@ impl Level<'_> {
             columns.push(ColumnDesc::computed("ordinality", DataType::Int8));
         }
         let (alias, columns) = renamed(&name, columns, alias)?;
+        let is_value =
+            matches!(functions.as_slice(), [only] if only.is_of_values()) && !with_ordinality;
         let kind = SlotKind::Computed(columns.len());
         let slot = self.analyzer.item_slot(kind, &alias, &columns)?;
-        let own = self.add(slot, Visible::new(slot, &alias, None, columns));
+        let own = Visible::new(slot, &alias, None, columns);
+        let own = self.add(slot, Visible { is_value, ..own });
         Ok((FromItem::Functions { slot, functions, with_ordinality, alias }, own))
     }
 

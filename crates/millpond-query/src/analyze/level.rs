@@ -11,11 +11,11 @@ use super::query::Typing;
 use super::set_step::SetCall;
 use super::tree::{AggregateCall, Query, Slot, Window, slot_of};
 use super::{Analyzer, aggregate, set_function, window};
-use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, Scope, Typed, WholeRow};
 use crate::expr::{Expr, functions};
 use crate::parse::Name;
+use crate::{DataType, Value};
 
 /// What of a query is being bound. Errors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -320,12 +320,16 @@ impl Scope for Level<'_> {
             let visible = level.visible.borrow();
             let named = visible.iter().find(|item| item.alias.as_deref() == Some(name));
             let Some(item) = named else { continue };
-            let presence = level.presence(item);
+            let is_value = item.is_value;
+            let presence = match is_value {
+                true => Expr::Const(Value::Bool(true)),
+                false => level.presence(item),
+            };
             item.columns.iter().for_each(|column| level.note(column, at));
             let field = |column: &NamedColumn| (column.desc.name.to_string(), column.ty());
             let fields = item.columns.iter().map(field).collect();
             let values = item.columns.iter().map(|column| column.expr.clone()).collect();
-            return Ok(Some(WholeRow { fields, presence, values }));
+            return Ok(Some(WholeRow { fields, presence, values, is_value }));
         }
         Ok(None)
     }

@@ -54,6 +54,8 @@ pub(super) struct Visible {
     pub(super) is_barred: bool,
     /// An outer join may have no row of it.
     pub(super) is_nullable: bool,
+    /// It is a function of plain values: its name stands for the value, not for a row.
+    pub(super) is_value: bool,
 }
 
 /// How a name was not found.
@@ -106,6 +108,7 @@ impl Visible {
             has_columns,
             is_barred: false,
             is_nullable: false,
+            is_value: false,
         }
     }
 

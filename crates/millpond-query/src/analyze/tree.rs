@@ -343,6 +343,13 @@ pub struct SetFunction {
     pub(crate) columns: usize,
 }
 
+impl SetFunction {
+    /// Whether it gives plain values, not rows.
+    pub(crate) fn is_of_values(&self) -> bool {
+        self.columns == 1 && !matches!(self.kind, SetFunctionKind::Records(..))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SetFunctionKind {
     /// A function of the catalog that returns rows.

@@ -101,6 +101,7 @@ impl Scope for FromScope<'_> {
             fields: columns.iter().map(|column| (column.name.clone(), column.ty)).collect(),
             presence: Expr::Const(Value::Bool(true)),
             values: from.columns().map(Expr::Column).collect(),
+            is_value: false,
         }))
     }
 }

@@ -21,7 +21,7 @@ use super::kept::out_of_range;
 use super::parts::Changes;
 use super::pool::Pool;
 use super::subplan::SubPlanData;
-use super::{SlotRow, Slots, kept};
+use super::{SlotRow, SlotRows, Slots, kept};
 use crate::analyze::tree::Slot;
 use crate::convert::would_block;
 use crate::error::{Result, SqlError};
@@ -165,12 +165,12 @@ impl PlanEnv<'_> {
 /// A plan with its rows.
 pub(crate) struct Context<'x> {
     pub(crate) plan: &'x PlanEnv<'x>,
-    pub(crate) rows: Vec<SlotRow>,
+    pub(crate) rows: SlotRows,
 }
 
 impl<'x> Context<'x> {
-    pub(crate) fn new(plan: &'x PlanEnv<'x>, mut rows: Vec<SlotRow>) -> Self {
-        rows.resize_with(plan.plan.slots.len(), SlotRow::default);
+    pub(crate) fn new(plan: &'x PlanEnv<'x>, mut rows: SlotRows) -> Self {
+        rows.fit(&plan.plan.window);
         Self { plan, rows }
     }
 
@@ -242,7 +242,7 @@ impl<'x> Context<'x> {
     }
 
     pub(crate) fn row_mut(&mut self, slot: Slot) -> Result<&mut SlotRow> {
-        self.rows.get_mut(slot.index()).ok_or_else(out_of_range)
+        self.rows.get_mut(slot).ok_or_else(out_of_range)
     }
 
     /// A table's row in its slot, for the next one.

@@ -11,7 +11,7 @@ use super::context::{Context, PlanData, PlanEnv, Work};
 use super::kept::{self, out_of_range};
 use super::key_table::KeyTable;
 use super::state::State;
-use super::{SlotRow, datum_key};
+use super::{SlotRow, SlotRows, datum_key};
 use crate::analyze::tree::{CteId, Slot};
 use crate::error::{Result, SqlError};
 use crate::exec;
@@ -29,7 +29,7 @@ pub(super) struct CteData {
 struct CteRun {
     /// The states of the query, or of the start and the step.
     states: Option<(State, Option<State>)>,
-    slots: Vec<SlotRow>,
+    slots: SlotRows,
     rows: RowStore,
     /// The rows of this round, which the step sees in the next.
     next: RowStore,
@@ -52,7 +52,7 @@ impl CteData {
         let store = |name| RowStore::new(work.resources, name);
         let run = CteRun {
             states: None,
-            slots: Vec::new(),
+            slots: SlotRows::default(),
             rows: store("CTE Scan"),
             next: store("Recursive Union"),
             seen: KeyTable::default(),
@@ -287,7 +287,7 @@ impl CteRun {
     }
 
     fn keep(&mut self, slot: Slot, cx: &Context<'_>, for_next: bool) -> Result<()> {
-        let values = match cx.rows.get(slot.index()).ok_or_else(out_of_range)? {
+        let values = match cx.rows.get(slot).ok_or_else(out_of_range)? {
             SlotRow::Values(values) => values,
             _ => &kept::values(cx.slots(), slot)?,
         };

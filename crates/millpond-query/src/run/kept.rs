@@ -9,7 +9,7 @@
 use millpond_engine::access::Tid;
 use millpond_engine::table::RowBuf;
 
-use super::{Context, SlotRow, Slots};
+use super::{Context, SlotRow, SlotRows, Slots};
 use crate::analyze::tree::Slot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::row_bytes;
@@ -28,8 +28,8 @@ const VALUES: u8 = 2;
 pub(super) struct Keeping<'p> {
     /// Of each slot what it holds.
     pub(super) kinds: &'p [SlotKind],
-    /// Of each slot the columns that are needed: see [`QueryPlan::kept`].
-    pub(super) kept: &'p [Option<Box<[usize]>>],
+    /// Of some slots the columns that are needed: see [`QueryPlan::kept`].
+    pub(super) kept: &'p [(Slot, Box<[usize]>)],
 }
 
 /// Appends what is in some slots: of rows of tables the columns that the plan needs.
@@ -40,13 +40,13 @@ pub(super) fn save(cx: &Context<'_>, slots: &[Slot], out: &mut Vec<u8>) -> Resul
 
 /// The same without a context.
 pub(super) fn save_rows(
-    rows: &[SlotRow],
+    rows: &SlotRows,
     keeping: Keeping<'_>,
     slots: &[Slot],
     out: &mut Vec<u8>,
 ) -> Result<()> {
     for slot in slots {
-        match rows.get(slot.index()) {
+        match rows.get(*slot) {
             Some(SlotRow::Null) => out.push(NULLS),
             Some(SlotRow::Stored(row)) => save_stored(row, *slot, keeping, out)?,
             Some(SlotRow::Values(values)) => {
@@ -72,7 +72,7 @@ fn save_stored(
     out.push(STORED);
     out.extend_from_slice(&tid.to_u64().to_le_bytes());
     let start = begin_sized(out);
-    if let Some(Some(columns)) = kept.get(slot.index())
+    if let Some((_, columns)) = kept.iter().find(|(of, _)| *of == slot)
         && let Some(SlotKind::Stored(table)) = kinds.get(slot.index())
     {
         if table.layout.narrow(row.bytes(), row.offsets(), columns, out).is_some() {
@@ -101,9 +101,9 @@ fn end_sized(start: usize, out: &mut [u8]) -> Result<()> {
 }
 
 /// Puts back what [`save`] has kept of the same slots.
-pub(super) fn load(mut bytes: &[u8], slots: &[Slot], rows: &mut [SlotRow]) -> Result<()> {
+pub(super) fn load(mut bytes: &[u8], slots: &[Slot], rows: &mut SlotRows) -> Result<()> {
     for slot in slots {
-        let row = rows.get_mut(slot.index()).ok_or_else(out_of_range)?;
+        let row = rows.get_mut(*slot).ok_or_else(out_of_range)?;
         load_slot(&mut bytes, row).ok_or_else(row_bytes::damaged)??;
     }
     Ok(())
@@ -159,7 +159,7 @@ pub(super) fn take_values(row: &mut SlotRow) -> Vec<Value> {
 
 /// The values of a slot's row.
 pub(super) fn values(slots: Slots<'_>, slot: Slot) -> Result<Vec<Value>> {
-    let (row, kind) = (slots.rows.get(slot.index()), slots.kinds.get(slot.index()));
+    let (row, kind) = (slots.rows.get(slot), slots.kinds.get(slot.index()));
     let count = match (row, kind) {
         (Some(SlotRow::Values(values)), _) => return Ok(values.clone()),
         (Some(_), Some(SlotKind::Stored(table))) => table.layout.types().len(),

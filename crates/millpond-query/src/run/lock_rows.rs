@@ -5,8 +5,6 @@
 
 use std::mem;
 
-use millpond_engine::table::RowBuf;
-
 use super::state::State;
 use super::{Context, SlotRow};
 use crate::analyze::tree::Slot;
@@ -51,22 +49,18 @@ impl LockRowsState {
         }
     }
 
+    /// Locks the newest versions of all rows. Only then the conditions are asked: they may tie one
+    /// newest version to another.
     fn lock_all(&mut self, lock: &LockRows, cx: &mut Context<'_>) -> Result<bool> {
         for (slot, row_lock) in &lock.locks {
-            if !self.lock_slot(lock, *slot, *row_lock, cx)? {
+            if !self.lock_slot(*slot, *row_lock, cx)? {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(self.older.is_empty() || self.still_holds(lock, cx)?)
     }
 
-    fn lock_slot(
-        &mut self,
-        lock: &LockRows,
-        slot: Slot,
-        row_lock: RowLock,
-        cx: &mut Context<'_>,
-    ) -> Result<bool> {
+    fn lock_slot(&mut self, slot: Slot, row_lock: RowLock, cx: &mut Context<'_>) -> Result<bool> {
         let Some(SlotKind::Stored(table)) = cx.plan.plan.slots.get(slot.index()) else {
             return Err(SqlError::internal("a row of no table is to be locked"));
         };
@@ -79,40 +73,29 @@ impl LockRowsState {
         };
         let found = row.clone();
         let mut has_changed = false;
-        let unmatched = &mut self.unmatched;
-        let mut is_wanted = |row: &mut RowBuf| {
+        let locked = lock_row(session, table, &mut row, row_lock, &mut |_| {
             has_changed = true;
-            cx.set(slot, SlotRow::Stored(mem::take(row)))?;
-            let holds = still_holds(lock, unmatched, cx)?;
-            *row = cx.take_stored(slot)?;
-            Ok(holds)
-        };
-        let locked = lock_row(session, table, &mut row, row_lock, &mut is_wanted);
+            Ok(true)
+        });
         cx.set(slot, SlotRow::Stored(row))?;
         if has_changed || !matches!(locked, Ok(true)) {
             self.older.push((slot, SlotRow::Stored(found)));
         }
         locked
     }
-}
 
-/// Whether the rows in the slots still are what was asked for. A row of an outer join that no
-/// longer matches becomes NULL.
-fn still_holds(
-    lock: &LockRows,
-    unmatched: &mut Vec<(Slot, SlotRow)>,
-    cx: &mut Context<'_>,
-) -> Result<bool> {
-    // The row may have changed once more, so that they match again.
-    put_back(unmatched, cx)?;
-    for (slots, on) in &lock.outer_joins {
-        if !cx.holds(Some(on))? {
-            for slot in slots {
-                unmatched.push((*slot, mem::take(cx.row_mut(*slot)?)));
+    /// Whether the rows in the slots still are what was asked for. A row of an outer join that no
+    /// longer matches becomes NULL.
+    fn still_holds(&mut self, lock: &LockRows, cx: &mut Context<'_>) -> Result<bool> {
+        for (slots, on) in &lock.outer_joins {
+            if !cx.holds(Some(on))? {
+                for slot in slots {
+                    self.unmatched.push((*slot, mem::take(cx.row_mut(*slot)?)));
+                }
             }
         }
+        cx.holds(lock.condition.as_ref())
     }
-    cx.holds(lock.condition.as_ref())
 }
 
 fn put_back(rows: &mut Vec<(Slot, SlotRow)>, cx: &mut Context<'_>) -> Result<()> {

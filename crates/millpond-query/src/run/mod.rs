@@ -43,7 +43,7 @@ pub(crate) use context::{Accelerated, Context, Work};
 pub use gather::planned_workers;
 pub(crate) use pool::Pool;
 pub(crate) use query::{Consumer, consume, run};
-pub(crate) use slots::{SlotRow, Slots};
+pub(crate) use slots::{SlotRow, SlotRows, Slots};
 pub(crate) use window::in_range;
 
 use crate::Value;

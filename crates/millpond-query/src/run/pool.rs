@@ -7,8 +7,8 @@ use millpond_engine::catalog::IndexDef;
 use millpond_engine::session::IndexScan;
 use millpond_engine::table::{KeyRange, RowBuf};
 
-use super::SlotRow;
 use super::outer_batch::Batch;
+use super::{SlotRow, SlotRows};
 use crate::exec::key::KeyRanges;
 
 /// How many scans a connection keeps while it has no statement.
@@ -61,7 +61,7 @@ impl Pool {
     }
 
     /// Takes back what a statement has used.
-    pub(super) fn end_statement(&mut self, rows: Vec<SlotRow>) {
+    pub(super) fn end_statement(&mut self, rows: SlotRows) {
         for scan in &mut self.scans {
             scan.is_taken = false;
             scan.ranges.trim();
@@ -73,7 +73,7 @@ impl Pool {
         }
         self.scans.truncate(SCANS_KEPT);
         self.batch.take_if(|batch| batch.memory() > BATCH_BYTES_KEPT);
-        for row in rows {
+        for row in rows.into_rows() {
             if let SlotRow::Stored(row) = row
                 && self.rows.len() < ROWS_KEPT
                 && row.bytes().len() <= ROW_BYTES_KEPT

@@ -1,8 +1,8 @@
 //! Running the plan of a statement.
 
 use super::context::{Context, PlanData, PlanEnv, Work};
-use super::cte;
 use super::state::State;
+use super::{SlotRows, cte};
 use crate::Value;
 use crate::error::Result;
 use crate::expr::Env;
@@ -46,7 +46,7 @@ pub(crate) fn consume(
 ) -> Result<()> {
     let data = PlanData::new(plan, work);
     let env = PlanEnv { work, plan, params, data: &data, parent: None };
-    let mut cx = Context::new(&env, Vec::new());
+    let mut cx = Context::new(&env, SlotRows::default());
     let result = rows(plan, &mut cx, consumer);
     let rows = cx.rows;
     work.pool()?.end_statement(rows);

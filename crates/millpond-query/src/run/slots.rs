@@ -1,10 +1,12 @@
 //! The rows that a plan's nodes have at a time, one for each slot.
 
+use std::ops::Range;
+
 use millpond_engine::table::RowBuf;
 use millpond_types::Int;
 
 use super::kept::out_of_range;
-use crate::analyze::tree::slot_of;
+use crate::analyze::tree::{Slot, slot_of};
 use crate::error::{Result, SqlError};
 use crate::exec::damaged;
 use crate::expr::int::of_value;
@@ -16,7 +18,7 @@ use crate::{DataType, Datum, Value};
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
     pub(crate) kinds: &'a [SlotKind],
-    pub(crate) rows: &'a [SlotRow],
+    pub(crate) rows: &'a SlotRows,
 }
 
 /// The row of a slot.
@@ -31,12 +33,47 @@ pub(crate) enum SlotRow {
     Values(Vec<Value>),
 }
 
+/// The rows of a plan's slots. A plan within a large statement has few of the statement's slots: it
+/// has rows for those from its first to its last.
+#[derive(Debug, Default)]
+pub(crate) struct SlotRows {
+    first: usize,
+    rows: Vec<SlotRow>,
+}
+
+impl SlotRows {
+    /// Has rows for the slots at these places.
+    pub(crate) fn fit(&mut self, window: &Range<usize>) {
+        self.first = window.start;
+        self.rows.resize_with(window.len(), SlotRow::default);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: Slot) -> Option<&SlotRow> {
+        self.rows.get(slot.index().wrapping_sub(self.first))
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut SlotRow> {
+        self.rows.get_mut(slot.index().wrapping_sub(self.first))
+    }
+
+    pub(crate) fn into_rows(self) -> impl Iterator<Item = SlotRow> {
+        self.rows.into_iter()
+    }
+
+    /// The memory of the rows without what they hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<SlotRow>()
+    }
+}
+
 impl<'a> Slots<'a> {
     /// The value of a column that is an integer: see [`Expr::int`](crate::expr::Expr::int).
     #[inline]
     pub(crate) fn int(&self, column: usize) -> Option<Int> {
         let (slot, place) = slot_of(column);
-        match (self.rows.get(slot.index())?, self.kinds.get(slot.index())?) {
+        match (self.rows.get(slot)?, self.kinds.get(slot.index())?) {
             (SlotRow::Stored(row), SlotKind::Stored(table)) => {
                 table.layout.int_noting(row.bytes(), row.offsets(), place)
             }
@@ -49,7 +86,7 @@ impl<'a> Slots<'a> {
     #[inline]
     pub(crate) fn stored_value(&self, column: usize) -> Option<(DataType, &'a [u8])> {
         let (slot, place) = slot_of(column);
-        match (self.rows.get(slot.index())?, self.kinds.get(slot.index())?) {
+        match (self.rows.get(slot)?, self.kinds.get(slot.index())?) {
             (SlotRow::Stored(row), SlotKind::Stored(table)) => {
                 table.layout.stored_value(row.bytes(), row.offsets(), place)
             }
@@ -61,7 +98,7 @@ impl<'a> Slots<'a> {
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Result<Datum<'a>> {
         let (slot, place) = slot_of(column);
-        match self.rows.get(slot.index()) {
+        match self.rows.get(slot) {
             Some(SlotRow::Stored(row)) => match self.kinds.get(slot.index()) {
                 Some(SlotKind::Stored(table)) => {
                     table.layout.column_noting(row.bytes(), row.offsets(), place).map_err(damaged)

@@ -5,7 +5,7 @@ use std::mem;
 use super::context::{Context, PlanData, PlanEnv};
 use super::key_table::KeyTable;
 use super::state::State;
-use super::{SlotRow, SubPlans, datum_key, parts};
+use super::{SlotRows, SubPlans, datum_key, parts};
 use crate::analyze::tree::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Compare, Env, Expr, SubPlanCall};
@@ -18,7 +18,7 @@ use crate::{DataType, Value};
 #[derive(Default)]
 pub(super) struct SubPlanData {
     started: Option<Started>,
-    rows: Vec<SlotRow>,
+    rows: SlotRows,
     params: Vec<Value>,
     /// The result of one that is run once.
     result: Option<Value>,
@@ -32,6 +32,8 @@ struct Started {
     data: PlanData,
     /// It gives the same rows each time.
     is_fixed: bool,
+    /// A statement may have thousands of subplans.
+    _held: Held,
 }
 
 /// The rows of the right side of an IN whose query is the same for all rows.
@@ -109,13 +111,17 @@ impl SubPlanData {
             None => {
                 let data = PlanData::new(plan, work);
                 let env = PlanEnv { work, plan, params, data: &data, parent: Some(around) };
-                let root = State::new(&plan.root, &Context::new(&env, Vec::new()))?;
+                let cx = Context::new(&env, SlotRows::default());
+                let mut held = Held::new(&work.resources.memory, "SubPlan");
+                held.grow(cx.rows.bytes())?;
+                let root = State::new(&plan.root, &cx)?;
+                self.rows = cx.rows;
                 let is_fixed =
                     subplan.once && has_no_args && parts::is_subplan_fixed(plan, around.changes());
-                Started { root, data, is_fixed }
+                Started { root, data, is_fixed, _held: held }
             }
         };
-        let Started { root, data, is_fixed } = &mut started;
+        let Started { root, data, is_fixed, .. } = &mut started;
         let env = PlanEnv { work, plan, params, data, parent: Some(around) };
         let cx = Context::new(&env, mem::take(&mut self.rows));
         let mut run = Run { root, subplan, cx };

@@ -27,6 +27,8 @@ pub struct WholeRow {
     /// It is NULL where an outer join has no row of the item.
     pub(crate) presence: Expr,
     pub(crate) values: Vec<Expr>,
+    /// It is a function's value, not a row.
+    pub(crate) is_value: bool,
 }
 
 /// The modifier of the first record type. -1 is that of a record of which nothing is known.
@@ -110,7 +112,13 @@ impl Binder<'_> {
         Ok(Typed::known(expr, ty))
     }
 
+    /// The value of an item's name.
     pub(super) fn record_of(&self, row: WholeRow) -> Result<Typed> {
+        if row.is_value
+            && let ([(_, ty)], [value]) = (&*row.fields, &*row.values)
+        {
+            return Ok(Typed::known(value.clone(), *ty));
+        }
         let (expr, ty) = self.records.make(row.fields, row.presence, row.values)?;
         Ok(Typed::known(expr, ty))
     }

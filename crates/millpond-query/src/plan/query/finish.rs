@@ -43,6 +43,7 @@ impl Planning<'_> {
         }
         for cte in &mut ctes {
             each_of_cte(&mut cte.kind, &mut |node| {
+                self.finish_locks(node, &local)?;
                 each_expr(node, &mut |e| self.finish_expr(e, &local))
             })?;
             if let CteKind::Modify(modify) = &mut cte.kind {

@@ -4,10 +4,11 @@
 //! only the columns that some expression of the plan uses. Columns that only the scan's own
 //! condition uses do not count, because the scan has evaluated it by then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::node::{CteKind, CtePlan, Node, SlotKind};
+use super::node::{CteKind, CtePlan, KeptColumns, Node, SlotKind};
 use super::node_walk::{each_own, inputs};
+use super::slot_set::SlotSet;
 use crate::analyze::tree::{Slot, slot_of};
 use crate::expr::Expr;
 use crate::plan::Access;
@@ -17,20 +18,20 @@ const VARIABLE_WIDTH: usize = 12;
 /// Columns are left out if they take at least this many bytes.
 const LEAST_SPARED: usize = 16;
 
-/// For each slot the columns to be kept, in ascending order; `None`: all. It is shorter than the
-/// slots if all later ones keep all columns.
+/// The columns to be kept of those of the plan's own slots that don't keep all.
 pub(super) fn kept_columns(
     root: &Node,
     ctes: &[CtePlan],
     output: &[Expr],
-    kinds: &[SlotKind],
-) -> Vec<Option<Box<[usize]>>> {
+    (own, kinds): (&SlotSet, &[SlotKind]),
+) -> KeptColumns {
     // What is changed needs its whole row.
     let changes = ctes.iter().any(|cte| matches!(cte.kind, CteKind::Modify(_)));
     if changes || ctes.is_empty() && !may_keep(root) {
         return Vec::new();
     }
-    let mut uses = Uses { of_slots: vec![Some(BTreeSet::new()); kinds.len()] };
+    let of_slots = own.iter().map(|slot| (slot, Some(BTreeSet::new()))).collect();
+    let mut uses = Uses { of_slots };
     uses.of_node(root);
     output.iter().for_each(|e| uses.of_expr(e, None));
     for cte in ctes {
@@ -43,7 +44,10 @@ pub(super) fn kept_columns(
             CteKind::Modify(_) => {}
         }
     }
-    uses.of_slots.into_iter().zip(kinds).map(|(used, kind)| worth_it(used?, kind)).collect()
+    let kept = |(slot, used): (Slot, Option<BTreeSet<usize>>)| {
+        Some((slot, worth_it(used?, kinds.get(slot.index())?)?))
+    };
+    uses.of_slots.into_iter().filter_map(kept).collect()
 }
 
 /// Whether a node, or one below it, may keep rows. A scan of pages may hand them to another thread.
@@ -64,7 +68,7 @@ fn may_keep(node: &Node) -> bool {
 
 /// The columns that some slots' rows are used by. `None`: all.
 struct Uses {
-    of_slots: Vec<Option<BTreeSet<usize>>>,
+    of_slots: BTreeMap<Slot, Option<BTreeSet<usize>>>,
 }
 
 impl Uses {
@@ -95,7 +99,7 @@ impl Uses {
             if let Expr::Column(column) = e
                 && let (slot, place) = slot_of(*column)
                 && Some(slot) != except
-                && let Some(Some(used)) = self.of_slots.get_mut(slot.index())
+                && let Some(Some(used)) = self.of_slots.get_mut(&slot)
             {
                 used.insert(place);
             }
@@ -103,7 +107,7 @@ impl Uses {
     }
 
     fn add_all(&mut self, slot: Slot) {
-        if let Some(used) = self.of_slots.get_mut(slot.index()) {
+        if let Some(used) = self.of_slots.get_mut(&slot) {
             *used = None;
         }
     }

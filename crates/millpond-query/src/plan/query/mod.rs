@@ -168,16 +168,16 @@ impl Planning<'_> {
         let mut ctes = std::mem::take(&mut self.level.ctes);
         self.drop_unused(&mut root, &exprs, &mut ctes);
         self.level.ctes = ctes;
-        self.finish(&mut root, &mut exprs, SlotSet::default())?;
+        let local = self.finish(&mut root, &mut exprs, SlotSet::default())?;
         let columns = if with_output { query.columns.clone() } else { Vec::new() };
         self.cost = cost;
-        let kept = kept_columns(&root, &self.level.ctes, &exprs, &self.kinds);
-        let plan = self.plan_of_level(root, Output::new(exprs, columns))?;
+        let kept = kept_columns(&root, &self.level.ctes, &exprs, (&local, &self.kinds));
+        let plan = self.plan_of_level(root, Output::new(exprs, columns), &local)?;
         Ok(QueryPlan { kept, ..plan })
     }
 
-    /// The plan of the current level, which ends.
-    fn plan_of_level(&mut self, root: Node, output: Output) -> Result<QueryPlan> {
+    /// The plan of the current level, which ends. It has these slots.
+    fn plan_of_level(&mut self, root: Node, output: Output, own: &SlotSet) -> Result<QueryPlan> {
         self.check_depth(&root)?;
         let level = std::mem::take(&mut self.level);
         // What it was told of queries around it stays for the caller.
@@ -186,7 +186,9 @@ impl Planning<'_> {
         Ok(QueryPlan {
             root,
             output,
-            slots: self.kinds.clone(),
+            // All plans of the statement get the same ones when no more are made.
+            slots: Arc::default(),
+            window: own.window(),
             kept: Vec::new(),
             subplans: level.subplans,
             ctes: level.ctes,
@@ -203,6 +205,7 @@ impl Planning<'_> {
         let tables = std::mem::take(&mut self.tables);
         plan.tables = tables.into_iter().map(|(table, _)| table).collect();
         plan.waits = self.waits;
+        share_slots(plan, &Arc::from(self.kinds.as_slice()));
         demand::mark(plan, true);
         Ok(())
     }
@@ -292,4 +295,9 @@ impl Planning<'_> {
 fn too_complex() -> SqlError {
     SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
         .hint("Write the statement with less nesting, or fewer subqueries.")
+}
+
+fn share_slots(plan: &mut QueryPlan, slots: &Arc<[SlotKind]>) {
+    plan.slots = Arc::clone(slots);
+    plan.subplans.iter_mut().for_each(|subplan| share_slots(&mut subplan.plan, slots));
 }

@@ -50,7 +50,7 @@ impl Planning<'_> {
         self.finish_recheck(&mut recheck, &local)?;
         // What is returned is computed after the change, which can't be taken back any more.
         let can_begin_unwaiting = one_row && !returned.iter().any(has_subplan);
-        let plan = self.plan_of_level(root, Output::new(Vec::new(), Vec::new()))?;
+        let plan = self.plan_of_level(root, Output::new(Vec::new(), Vec::new()), &local)?;
         let (target, alias) = (*target, alias.clone());
         let selected = Selected { plan, target, alias, recheck, can_begin_unwaiting };
         Ok(PlannedModification { selected, values, returned })

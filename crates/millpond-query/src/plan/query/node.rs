@@ -6,6 +6,7 @@
 //!
 //! A plan is immutable and shared. What changes while it runs is in the states of `run`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
@@ -21,10 +22,12 @@ use crate::expr::Expr;
 pub struct QueryPlan {
     pub(crate) root: Node,
     pub(crate) output: Output,
-    /// Of each slot what it holds.
-    pub(crate) slots: Vec<SlotKind>,
-    /// Of each slot the columns that are kept where rows are kept: see `kept_columns`.
-    pub(crate) kept: Vec<Option<Box<[usize]>>>,
+    /// Of each slot of the statement what it holds.
+    pub(crate) slots: Arc<[SlotKind]>,
+    /// The places of its own slots, and of others between them.
+    pub(crate) window: Range<usize>,
+    /// Of some slots the columns that are kept where rows are kept: see `kept_columns`.
+    pub(crate) kept: KeptColumns,
     /// Plans of subqueries within expressions: see [`Expr::SubPlan`].
     pub(crate) subplans: Vec<SubPlan>,
     /// Queries of WITH that are run once and kept.
@@ -34,6 +37,9 @@ pub struct QueryPlan {
     /// Rows are locked, or something in it waits: it starts where it may wait.
     pub(crate) waits: bool,
 }
+
+/// Slots of which not all columns are kept, and those that are, in ascending order.
+pub(crate) type KeptColumns = Vec<(Slot, Box<[usize]>)>;
 
 /// What a slot holds.
 #[derive(Debug, Clone)]

@@ -1,5 +1,7 @@
 //! Sets of slots.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::analyze::tree::Slot;
@@ -43,6 +45,13 @@ impl SlotSet {
             (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
         };
         self.0.iter().enumerate().flat_map(of_word).map(|place| Slot(place as u16))
+    }
+
+    /// From the first to the last, by their places.
+    pub(super) fn window(&self) -> Range<usize> {
+        let mut places = self.iter().map(Slot::index);
+        let Some(first) = places.next() else { return 0..0 };
+        first..places.last().unwrap_or(first) + 1
     }
 
     pub(super) fn is_empty(&self) -> bool {

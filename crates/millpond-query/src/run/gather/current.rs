@@ -9,7 +9,7 @@ use crate::analyze::tree::Slot;
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::run::kept::{self, Keeping};
-use crate::run::{SlotRow, Slots};
+use crate::run::{SlotRow, SlotRows, Slots};
 
 /// The rows in the slots, and what surrounds them.
 pub(super) struct Current<'r> {
@@ -17,7 +17,7 @@ pub(super) struct Current<'r> {
     pub(super) exchange: &'r Exchange,
     pub(super) scan: &'r mut ScanWorker,
     pub(super) env: &'r Env<'r>,
-    pub(super) rows: &'r mut Vec<SlotRow>,
+    pub(super) rows: &'r mut SlotRows,
 }
 
 impl<'r> Current<'r> {
@@ -64,7 +64,7 @@ impl<'r> Current<'r> {
     }
 
     fn slot(&mut self, slot: Slot) -> Result<&mut SlotRow> {
-        self.rows.get_mut(slot.index()).ok_or_else(kept::out_of_range)
+        self.rows.get_mut(slot).ok_or_else(kept::out_of_range)
     }
 
     /// A table's row in its slot, for the next one.
@@ -74,8 +74,8 @@ impl<'r> Current<'r> {
 }
 
 /// A table's row in its slot, for the next one.
-pub(super) fn stored(rows: &mut [SlotRow], slot: Slot) -> Result<&mut RowBuf> {
-    let row = rows.get_mut(slot.index()).ok_or_else(kept::out_of_range)?;
+pub(super) fn stored(rows: &mut SlotRows, slot: Slot) -> Result<&mut RowBuf> {
+    let row = rows.get_mut(slot).ok_or_else(kept::out_of_range)?;
     if !matches!(row, SlotRow::Stored(_)) {
         *row = SlotRow::Stored(RowBuf::default());
     }

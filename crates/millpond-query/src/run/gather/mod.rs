@@ -210,7 +210,8 @@ impl<'p> Begun<'p> {
             filter: self.scan.filter.as_ref().map(placed).transpose()?,
             steps: self.steps,
             output: self.output,
-            kinds: plan.slots.clone(),
+            kinds: Arc::clone(&plan.slots),
+            window: plan.window.clone(),
             kept: plan.kept.clone(),
             surroundings: Arc::new(Surroundings::new(&cx.env())),
         });

@@ -5,6 +5,7 @@
 //! It has the hash tables of joins once all inner rows are in them. Indexes are read under the
 //! snapshot of the session's statement.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
@@ -16,7 +17,7 @@ use crate::analyze::tree::Slot;
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::plan::external::Surroundings;
-use crate::plan::query::node::SlotKind;
+use crate::plan::query::node::{KeptColumns, SlotKind};
 
 /// A fragment of a plan, for all threads.
 pub(super) struct Program {
@@ -27,8 +28,9 @@ pub(super) struct Program {
     pub(super) steps: Vec<Step>,
     /// The slots whose rows the session gets.
     pub(super) output: Vec<Slot>,
-    pub(super) kinds: Vec<SlotKind>,
-    pub(super) kept: Vec<Option<Box<[usize]>>>,
+    pub(super) kinds: Arc<[SlotKind]>,
+    pub(super) window: Range<usize>,
+    pub(super) kept: KeptColumns,
     pub(super) surroundings: Arc<Surroundings>,
 }
 

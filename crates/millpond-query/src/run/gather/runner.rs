@@ -24,7 +24,7 @@ use super::program::{Program, Step};
 use crate::error::{Result, SqlError};
 use crate::plan::Access;
 use crate::plan::external::LocalSurroundings;
-use crate::run::SlotRow;
+use crate::run::SlotRows;
 use crate::run::kept;
 
 /// Pages, and rows of joins, after which a thread looks whether its rows are still wanted.
@@ -39,7 +39,7 @@ pub(super) struct Runner {
     program: Arc<Program>,
     exchange: Arc<Exchange>,
     scan: ScanWorker,
-    rows: Vec<SlotRow>,
+    rows: SlotRows,
     /// Of each step.
     states: Vec<StepState>,
     place: Place,
@@ -106,8 +106,8 @@ enum Given {
 
 impl Runner {
     pub(super) fn new(program: &Arc<Program>, exchange: &Arc<Exchange>, scan: ScanWorker) -> Self {
-        let mut rows = Vec::new();
-        rows.resize_with(program.kinds.len(), SlotRow::default);
+        let mut rows = SlotRows::default();
+        rows.fit(&program.window);
         Self {
             surroundings: program.surroundings.local(),
             states: program.steps.iter().map(StepState::of).collect(),

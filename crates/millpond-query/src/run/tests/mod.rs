@@ -68,7 +68,8 @@ fn plan(root: Node, output: Vec<Expr>) -> QueryPlan {
     QueryPlan {
         root,
         output: Output::new(output, Vec::new()),
-        slots: vec![SlotKind::Computed(4); 12],
+        slots: vec![SlotKind::Computed(4); 12].into(),
+        window: 0..12,
         kept: Vec::new(),
         subplans: Vec::new(),
         ctes: Vec::new(),
