@@ -103,11 +103,16 @@ impl Partitions {
         part.last.extend_from_slice(&length(body)?);
         part.last.extend_from_slice(head);
         part.last.extend_from_slice(body);
+        let is_full = part.last.len() >= self.piece_bytes;
         if part.last.capacity() != before {
             self.buffered += part.last.capacity() - before;
-            self.held.resize(self.buffered)?;
+            if self.held.resize(self.buffered).is_err() {
+                // A hash table may have taken all there is. Rows go to the file one by one then.
+                self.write(number)?;
+                return self.free(number);
+            }
         }
-        if part.last.len() >= self.piece_bytes { self.write(number) } else { Ok(()) }
+        if is_full { self.write(number) } else { Ok(()) }
     }
 
     fn write(&mut self, number: usize) -> Result<()> {
@@ -125,12 +130,16 @@ impl Partitions {
         self.file_length += part.last.len() as u64;
         part.last.clear();
         // The memory of a long row is not for short ones to keep.
-        if part.last.capacity() > 2 * LARGEST_PIECE {
-            self.buffered -= part.last.capacity();
-            part.last = Vec::new();
-            self.held.resize(self.buffered)?;
-        }
-        Ok(())
+        let is_large = part.last.capacity() > 2 * LARGEST_PIECE;
+        if is_large { self.free(number) } else { Ok(()) }
+    }
+
+    /// Gives back the memory of a partition that has been written.
+    fn free(&mut self, number: usize) -> Result<()> {
+        let Some(part) = self.parts.get_mut(number) else { return Ok(()) };
+        self.buffered -= part.last.capacity();
+        part.last = Vec::new();
+        self.held.resize(self.buffered)
     }
 
     /// Takes out a partition's rows. Their last piece stays counted until all partitions are gone.
@@ -214,6 +223,28 @@ mod tests {
         assert_eq!(partitions.next(&mut rows).unwrap().unwrap(), (&[0; 8][..], &[][..]));
         assert!(resources.temp_space.used_bytes() > 0);
         drop(partitions);
+        assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn rows_go_to_the_file_where_there_is_no_memory_to_collect_them() {
+        let resources = resources(4 << 20);
+        let mut partitions = Partitions::new(&resources, "rows", 3);
+        let mut others = Held::new(&resources.memory, "others");
+        for i in 0..300usize {
+            // It takes what is left, and more rows come.
+            while i == 100 && others.grow(64 << 10).is_ok() {}
+            partitions.push(i % 3, &i.to_le_bytes(), &[i as u8; 2000]).unwrap();
+        }
+        for number in 0..3 {
+            let mut rows = partitions.take(number);
+            for i in (number..300).step_by(3) {
+                let row = partitions.next(&mut rows).unwrap().unwrap();
+                assert_eq!(row, (&i.to_le_bytes()[..], &[i as u8; 2000][..]));
+            }
+            assert!(partitions.next(&mut rows).unwrap().is_none());
+        }
+        drop((partitions, others));
         assert_eq!((resources.memory.used(), resources.temp_space.used_bytes()), (0, 0));
     }
 
