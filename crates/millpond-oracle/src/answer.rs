@@ -55,7 +55,10 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Answer::Done(tag) => write!(f, "{tag}"),
-            Answer::Refused(refusal) => write!(f, "{} {}", refusal.sqlstate, refusal.message),
+            Answer::Refused(Refusal { sqlstate, message, position }) => {
+                write!(f, "{sqlstate} {message}")?;
+                position.map_or(Ok(()), |position| write!(f, " at character {position}"))
+            }
             Answer::Rows { columns, rows } => {
                 let heads: Vec<String> =
                     columns.iter().map(|c| format!("{}:{}", c.name, c.type_oid)).collect();

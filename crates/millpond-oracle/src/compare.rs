@@ -16,6 +16,8 @@ pub enum Verdict {
     SameError,
     /// Millpond says that it doesn't support this (0A000); PostgreSQL answers something else.
     Unsupported,
+    /// The same error at another place of the statement.
+    OtherPosition,
     /// An error with the same code, but another message.
     OtherMessage,
     /// An error with another code.
@@ -47,6 +49,7 @@ impl fmt::Display for Verdict {
             Verdict::Same => "same",
             Verdict::SameError => "same error",
             Verdict::Unsupported => "not supported",
+            Verdict::OtherPosition => "other position",
             Verdict::OtherMessage => "other message",
             Verdict::OtherError => "other error",
             Verdict::OtherOrder => "other order",
@@ -71,6 +74,8 @@ pub fn compare(ours: &Answer, theirs: &Answer, ordered: bool) -> Verdict {
                 // Both don't support something, and each says what.
                 let unsupported = ours.sqlstate == "0A000";
                 if unsupported { Verdict::Unsupported } else { Verdict::OtherMessage }
+            } else if ours.position != theirs.position {
+                Verdict::OtherPosition
             } else {
                 Verdict::SameError
             }

@@ -223,7 +223,7 @@ impl<'l> Level<'l> {
             };
             match found {
                 Ok(column) => {
-                    level.note(column, at);
+                    level.note(&column.expr, at);
                     return Ok((column.expr.clone(), column.ty()));
                 }
                 Err(Missing::Nowhere) => {}
@@ -237,12 +237,12 @@ impl<'l> Level<'l> {
     }
 
     /// Remembers where a column was named.
-    pub(super) fn note(&self, column: &NamedColumn, at: u32) {
+    pub(super) fn note(&self, column: &Expr, at: u32) {
         if self.in_aggregate.get() {
             return;
         }
         let mut collected = self.collected.borrow_mut();
-        column.expr.walk(&mut |part| {
+        column.walk(&mut |part| {
             if let Expr::Column(column) = part {
                 collected.references.push(Reference { column: *column, at });
             }
@@ -325,7 +325,8 @@ impl Scope for Level<'_> {
                 true => Expr::Const(Value::Bool(true)),
                 false => level.presence(item),
             };
-            item.columns.iter().for_each(|column| level.note(column, at));
+            level.note(&presence, at);
+            item.columns.iter().for_each(|column| level.note(&column.expr, at));
             let field = |column: &NamedColumn| (column.desc.name.to_string(), column.ty());
             let fields = item.columns.iter().map(field).collect();
             let values = item.columns.iter().map(|column| column.expr.clone()).collect();

@@ -144,8 +144,8 @@ impl Locking<'_> {
         let Query { body, locks, .. } = query;
         let Some(select) = self.select(body)? else { return Ok(()) };
         for item in &mut select.from {
-            if let Some(done) = self.in_item(item, name, false, locks) {
-                return done.map_err(|error| self.source.place(error, at));
+            if let Some(done) = self.in_item(item, of, false, locks) {
+                return done;
             }
         }
         let error = SqlError::new(
@@ -159,15 +159,17 @@ impl Locking<'_> {
     fn in_item(
         &self,
         item: &mut FromItem,
-        name: &str,
+        of: &RangeVar,
         is_nullable: bool,
         locks: &mut Vec<(Slot, RowLock)>,
     ) -> Option<Result<()>> {
+        let name = &*of.relname;
+        let refuse = |what| Some(Err(self.source.place(self.refuse(what), of.location)));
         match item {
             FromItem::Join(join) => {
                 let (left, right) = nullable_sides(join.kind);
-                self.in_item(&mut join.left, name, is_nullable || left, locks)
-                    .or_else(|| self.in_item(&mut join.right, name, is_nullable || right, locks))
+                self.in_item(&mut join.left, of, is_nullable || left, locks)
+                    .or_else(|| self.in_item(&mut join.right, of, is_nullable || right, locks))
             }
             FromItem::Table { alias, .. }
             | FromItem::Sample { alias, .. }
@@ -177,10 +179,10 @@ impl Locking<'_> {
                 Some(self.item(item, is_nullable, locks))
             }
             FromItem::Cte { alias, .. } | FromItem::WorkTable { alias, .. } if alias == name => {
-                Some(Err(self.refuse("cannot be applied to a WITH query")))
+                refuse("cannot be applied to a WITH query")
             }
             FromItem::Functions { alias, .. } if alias == name => {
-                Some(Err(self.refuse("cannot be applied to a function")))
+                refuse("cannot be applied to a function")
             }
             _ => None,
         }

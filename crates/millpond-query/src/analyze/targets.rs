@@ -179,7 +179,7 @@ impl Level<'_> {
     fn spread(&self, item: &Visible, at: u32, targets: &mut Vec<Target>) {
         for column in item.columns.iter().filter(|column| !column.is_hidden) {
             let references = self.collected.borrow().references.len();
-            self.note(column, at);
+            self.note(&column.expr, at);
             targets.push(Target {
                 expr: column.expr.clone(),
                 ty: Ty::Known(column.ty()),

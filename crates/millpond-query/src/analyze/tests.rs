@@ -188,7 +188,7 @@ fn lifted_literals_that_decide_the_meaning_are_refused() {
         let Some(Statement::Query(query)) = parse_lifted(sql, &literals) else {
             panic!("no query: {sql}");
         };
-        let mut binder = Binder::new(Source::new(sql), ParamTypes::Lifted(&literals));
+        let mut binder = Binder::new(Source::new(sql), ParamTypes::lifted(&literals));
         analyze(catalog, &query.select, &mut binder).map(|_| ()).map_err(|error| error.sqlstate)
     };
     with_catalog(|catalog| {

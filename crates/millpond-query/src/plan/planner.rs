@@ -95,8 +95,7 @@ fn is_beyond(error: &SqlError) -> bool {
     .contains(&error.sqlstate)
 }
 
-/// Types of all parameters; one that nothing has given a type is text, as in PostgreSQL's newer
-/// versions where its use allows it.
+/// Types of all parameters. A literal that nothing has given a type is text.
 fn settled(params: ParamTypes<'_>) -> Result<Arc<[DataType]>> {
     match params {
         ParamTypes::Declared(types) => types
@@ -111,6 +110,9 @@ fn settled(params: ParamTypes<'_>) -> Result<Arc<[DataType]>> {
                 })
             })
             .collect(),
-        _ => Ok(Arc::new([])),
+        ParamTypes::Lifted(_, types) => {
+            Ok(types.into_iter().map(|ty| ty.unwrap_or(DataType::Text)).collect())
+        }
+        ParamTypes::None => Ok(Arc::new([])),
     }
 }

@@ -216,8 +216,13 @@ impl Connection {
         sql: &str,
         sink: &mut dyn RowSink,
     ) -> Result<Fast> {
-        let params = self.texts.literal_values(sql)?;
         self.session.need_transaction()?;
+        // `now` is the start of the transaction.
+        let params = self.texts.literal_values(
+            sql,
+            &planned.params,
+            self.session.settings.format_options(),
+        )?;
         match self.session.run_planned(planned, &params, true, sink) {
             Ok(rows) => {
                 let tag = CommandTag::counted(planned.verb(), rows);

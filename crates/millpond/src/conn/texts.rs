@@ -7,14 +7,14 @@ use millpond_sync::prefetch::prefetch;
 
 use super::session::SqlSession;
 use super::types::Params;
-use crate::Value;
 use crate::shared_plans::{Compiled, Text};
+use crate::{DataType, Value};
 use millpond_query::error::Result;
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::expr::types::NUMERIC;
 use millpond_query::lex::cache::Cache;
 use millpond_query::lex::{self, LiteralKind, Literals};
-use millpond_query::parse;
+use millpond_query::parse::{self, Source};
 use millpond_query::plan::UsableIndexes;
 use millpond_types::format::{FormatOptions, text};
 
@@ -109,25 +109,41 @@ impl Texts {
                 false => Compiled::Nothing,
             };
         }
-        let params = ParamTypes::Lifted(&self.literals);
+        let params = ParamTypes::lifted(&self.literals);
         match session.plan_with(indexes, &statement, sql, params) {
             Ok(planned) => Compiled::Plan(Arc::new(planned)),
             Err(_) => Compiled::Nothing,
         }
     }
 
-    /// The literals that were lifted out of the text, as values.
-    pub(super) fn literal_values(&self, sql: &str) -> Result<Params> {
+    /// The literals that were lifted out of the text, as values of the types that they have in the
+    /// text's plan.
+    pub(super) fn literal_values(
+        &self,
+        sql: &str,
+        types: &[DataType],
+        options: &FormatOptions,
+    ) -> Result<Params> {
         let mut values = Params::with_capacity(self.literals.len());
-        for literal in &self.literals {
+        for (literal, ty) in self.literals.iter().zip(types) {
             values.push(match literal.kind {
                 LiteralKind::Int4(int) => Value::Int4(int),
                 LiteralKind::Int8(int) => Value::Int8(int),
                 LiteralKind::Numeric => {
                     text::parse(NUMERIC, literal.text(sql), &FormatOptions::default())?
                 }
-                LiteralKind::String(false) => Value::Text(literal.text(sql).to_owned()),
-                LiteralKind::String(true) => Value::Text(literal.text(sql).replace("''", "'")),
+                LiteralKind::String(has_quotes) => {
+                    let string = match has_quotes {
+                        true => literal.text(sql).replace("''", "'"),
+                        false => literal.text(sql).to_owned(),
+                    };
+                    match ty {
+                        DataType::Text | DataType::Varchar(None) => Value::Text(string),
+                        ty => text::parse(*ty, &string, options).map_err(|error| {
+                            Source::new(sql).place(error.into(), literal.start - 1)
+                        })?,
+                    }
+                }
             });
         }
         Ok(values)

@@ -11,6 +11,7 @@ use millpond::{
 use millpond_oracle::{Answer, Column, Refusal};
 
 use crate::common::{Fresh, drive, fresh};
+use crate::setting;
 
 /// A query with more rows is stopped: to compare them would take longer than many other queries.
 const MOST_ROWS: usize = 5000;
@@ -59,7 +60,8 @@ impl Answers {
 
     /// A random query may join many rows with many.
     fn limit_time(&mut self) {
-        self.answer("set statement_timeout = '400ms'");
+        let limit_ms = setting("MILLPOND_RANDOM_TIMEOUT_MS").unwrap_or(400);
+        self.answer(&format!("set statement_timeout = {limit_ms}"));
     }
 
     /// Runs a statement. A panic is an answer, too, of the code XX000.
@@ -67,18 +69,21 @@ impl Answers {
         let mut sink = Collected::default();
         let ran =
             catch_unwind(AssertUnwindSafe(|| drive(&mut self.connection, sql, &[], &mut sink)));
-        let refused = |sqlstate: &str, message: String| {
-            Answer::Refused(Refusal { sqlstate: sqlstate.to_owned(), message, position: None })
+        let refused = |sqlstate: &str, message: String, position: Option<usize>| {
+            let position = position.and_then(|position| u32::try_from(position).ok());
+            Answer::Refused(Refusal { sqlstate: sqlstate.to_owned(), message, position })
         };
         match ran {
             Ok(Ok(())) => Answer::Rows { columns: sink.columns, rows: sink.rows },
-            Ok(Err(error)) => refused(error.sqlstate.as_str(), error.message.to_string()),
+            Ok(Err(error)) => {
+                refused(error.sqlstate.as_str(), error.message.to_string(), error.position)
+            }
             Err(panic) => {
                 self.connection = connect(&self.fresh);
                 self.limit_time();
                 let text = panic.downcast_ref::<String>().cloned();
                 let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
-                refused("XX000", format!("panic: {}", text.unwrap_or_default()))
+                refused("XX000", format!("panic: {}", text.unwrap_or_default()), None)
             }
         }
     }

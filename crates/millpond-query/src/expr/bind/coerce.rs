@@ -3,7 +3,7 @@
 use millpond_types::other::{JSON, JSONB, UUID};
 
 use super::operator::no_operator;
-use super::{Binder, ParamTypes, Typed};
+use super::{Binder, ParamTypes, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
 use crate::expr::func::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
@@ -114,35 +114,38 @@ impl Binder<'_> {
                 let value = cast::cast(value.into(), to, explicit, &FormatOptions::default())?;
                 Ok(Expr::Const(value.into_value()))
             }
-            Expr::Param(number) => match &mut self.params {
-                ParamTypes::Declared(types) => {
-                    let base = match to {
-                        DataType::Char(_) => DataType::Text,
-                        other => other.base(),
-                    };
-                    match types.get_mut(number) {
-                        Some(slot @ None) => *slot = Some(base),
-                        Some(Some(found)) if *found != base => {
-                            let found = *found;
-                            return self.coerce(Typed::known(Expr::Param(number), found), to, how);
-                        }
-                        _ => {}
-                    }
-                    Ok(if has_modifier(to) {
-                        Expr::Cast(Box::new(Expr::Param(number)), to, how == Coercion::Explicit)
-                    } else {
-                        Expr::Param(number)
-                    })
-                }
-                // A string literal: text until it is converted.
-                _ if to == DataType::Text || to == DataType::Varchar(None) => {
-                    Ok(Expr::Param(number))
-                }
-                _ => Ok(Expr::Cast(Box::new(Expr::Param(number)), to, how == Coercion::Explicit)),
-            },
+            Expr::Param(number) => self.coerce_param(number, to, how),
             // CASE and the like of unknown parts only.
             other => Ok(Expr::Cast(Box::new(other), to, how == Coercion::Explicit)),
         }
+    }
+
+    /// Gives a parameter, or a literal in quotes that is one, its type.
+    fn coerce_param(&mut self, number: usize, to: DataType, how: Coercion) -> Result<Expr> {
+        let base = match to {
+            DataType::Char(_) => DataType::Text,
+            other => other.base(),
+        };
+        let is_lifted = self.is_lifted();
+        let (ParamTypes::Declared(types) | ParamTypes::Lifted(_, types)) = &mut self.params else {
+            return Err(SqlError::internal("a parameter where there are none"));
+        };
+        match types.get_mut(number) {
+            Some(slot @ None) => *slot = Some(base),
+            Some(Some(found)) if *found != base => {
+                if is_lifted {
+                    return Err(beyond("a literal that has two types"));
+                }
+                let found = *found;
+                return self.coerce(Typed::known(Expr::Param(number), found), to, how);
+            }
+            _ => {}
+        }
+        Ok(if has_modifier(to) {
+            Expr::Cast(Box::new(Expr::Param(number)), to, how == Coercion::Explicit)
+        } else {
+            Expr::Param(number)
+        })
     }
 
     /// Converts an operand; a literal beside a `char(n)` loses its trailing spaces as the column's

@@ -44,7 +44,7 @@ impl Binder<'_> {
                 }
                 Ok(Typed { expr, ty: types[index].map_or(Ty::Unknown, Ty::Known) })
             }
-            ParamTypes::Lifted(literals) => {
+            ParamTypes::Lifted(literals, _) => {
                 let ty = match literals.get(index).map(|l| l.kind) {
                     Some(LiteralKind::Int4(_)) => Ty::Known(DataType::Int4),
                     Some(LiteralKind::Int8(_)) => Ty::Known(DataType::Int8),

@@ -40,18 +40,23 @@ use crate::parse::{Source, check_collation, data_type, too_complex};
 pub enum ParamTypes<'a> {
     /// Parameters of a prepared statement: given types, and those found so far.
     Declared(Vec<Option<DataType>>),
-    /// Literals that the lexer has lifted out.
-    Lifted(&'a Literals),
+    /// Literals that the lexer has lifted out, and the types that those in quotes get.
+    Lifted(&'a Literals, Vec<Option<DataType>>),
     /// There can be none.
     None,
 }
 
 impl<'a> ParamTypes<'a> {
+    /// Of literals, whose types are still to be found.
+    pub fn lifted(literals: &'a Literals) -> Self {
+        ParamTypes::Lifted(literals, vec![None; literals.len()])
+    }
+
     /// The same, to bind the statement once more.
     pub(crate) fn again(&self) -> ParamTypes<'a> {
         match self {
             ParamTypes::Declared(types) => ParamTypes::Declared(types.clone()),
-            ParamTypes::Lifted(literals) => ParamTypes::Lifted(literals),
+            ParamTypes::Lifted(literals, _) => ParamTypes::lifted(literals),
             ParamTypes::None => ParamTypes::None,
         }
     }
@@ -60,7 +65,7 @@ impl<'a> ParamTypes<'a> {
     pub(crate) fn count(&self) -> usize {
         match self {
             ParamTypes::Declared(types) => types.len(),
-            ParamTypes::Lifted(literals) => literals.len(),
+            ParamTypes::Lifted(literals, _) => literals.len(),
             ParamTypes::None => 0,
         }
     }
@@ -106,7 +111,7 @@ impl<'a> Binder<'a> {
     /// Whether literals have been lifted out: then numbers in ORDER BY or GROUP BY are not to be
     /// seen.
     pub(crate) fn is_lifted(&self) -> bool {
-        matches!(self.params, ParamTypes::Lifted(_))
+        matches!(self.params, ParamTypes::Lifted(..))
     }
 
     /// Binds an expression.

@@ -113,7 +113,7 @@ impl Binder<'_> {
     /// Whether a value is a literal that has been lifted out, and may be of a smaller type with a
     /// sign. What its digits are is not to be seen here: the plan is for other texts, too.
     fn is_lifted_large(&self, value: &Expr) -> bool {
-        let (Expr::Param(index), ParamTypes::Lifted(literals)) = (value, &self.params) else {
+        let (Expr::Param(index), ParamTypes::Lifted(literals, _)) = (value, &self.params) else {
             return false;
         };
         let kind = literals.get(*index).map(|literal| literal.kind);

@@ -6,7 +6,7 @@ use millpond_types::key::KeyOrder;
 
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::undefined_column;
-use millpond_query::parse::{Source, check_collation, option_text};
+use millpond_query::parse::{check_collation, option_text};
 
 /// Refuses kinds of indexes that are not there.
 pub(super) fn check_index(create: &IndexStmt) -> Result<()> {
@@ -32,11 +32,7 @@ pub(super) fn check_index(create: &IndexStmt) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn index_columns(
-    list: &[IndexElem],
-    table: &TableDef,
-    source: &Source<'_>,
-) -> Result<Vec<IndexColumn>> {
+pub(super) fn index_columns(list: &[IndexElem], table: &TableDef) -> Result<Vec<IndexColumn>> {
     let mut found = Vec::with_capacity(list.len());
     for item in list {
         if item.opclass.is_some() {
@@ -50,7 +46,7 @@ pub(super) fn index_columns(
         };
         let column = table.column(name).ok_or_else(|| {
             let known = table.columns.iter().map(|column| column.name.as_str());
-            source.place(undefined_column(name, None, known), item.location)
+            undefined_column(name, None, known)
         })?;
         let descending = item.ordering == SortByDir::Desc;
         let nulls_first = match item.nulls_ordering {
