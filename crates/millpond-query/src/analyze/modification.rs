@@ -165,7 +165,8 @@ impl Level<'_> {
             let message = format!("permission denied: \"{}\" is a system catalog", name.name);
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
-        let table = find_table(self.analyzer.catalog, &name)?;
+        let table = find_table(self.analyzer.catalog, &name)
+            .map_err(|error| self.analyzer.source.place(error, name.location))?;
         let (item, visible) = self.target_item(&table, alias)?;
         let FromItem::Table { slot, alias, .. } = &item else {
             return Err(SqlError::internal("a table is another item"));

@@ -50,7 +50,7 @@ enum State {
         outer_joins: usize,
         uses: usize,
         /// Where in the text it has named it last.
-        at: Option<usize>,
+        at: Option<u32>,
     },
     /// It comes later, in WITH RECURSIVE.
     Ahead,
@@ -250,15 +250,14 @@ impl Analyzer<'_> {
         let is_it = |cte: &Visible| cte.name == name.name && matches!(cte.state, State::Hidden);
         let is_undefined = error.sqlstate == SqlState::UNDEFINED_TABLE && name.schema.is_none();
         if !is_undefined || !self.ctes.borrow().iter().any(is_it) {
-            return error;
+            return self.source.place(error, name.location);
         }
-        let mut error = error
+        let error = error
             .detail(format!(
                 "There is a WITH item named \"{name}\", but it cannot be referenced from this part of the query."
             ))
             .hint("Use WITH RECURSIVE, or re-order the WITH items to remove forward references.");
-        error.position = name.position.or(error.position);
-        error
+        self.source.place(error, name.location)
     }
 }
 
@@ -296,9 +295,7 @@ impl Level<'_> {
                 }
                 what => format!("recursive reference to query \"{}\" {what}", name.name),
             };
-            let mut error = SqlError::new(SqlState::INVALID_RECURSION, text);
-            error.position = name.position;
-            error
+            SqlError::new(SqlState::INVALID_RECURSION, text)
         };
         let named = |columns: Vec<ColumnDesc>| -> Result<_> {
             let (alias, columns) = renamed(&name.name, columns, alias)?;
@@ -314,8 +311,8 @@ impl Level<'_> {
                 Ok(Some((FromItem::Cte { slot, cte, alias }, own)))
             }
             State::Open { id, columns, own: first, .. } => {
-                if let Some(what) = analyzer.used(place, name.position) {
-                    return Err(refused(what));
+                if let Some(what) = analyzer.used(place, name.location) {
+                    return Err(analyzer.source.place(refused(what), name.location));
                 }
                 let (slot, alias, own) = named(columns)?;
                 let own = own.into_iter().map(|item| item.spreading(first)).collect();
@@ -323,17 +320,12 @@ impl Level<'_> {
                 Ok(Some((FromItem::WorkTable { slot, cte: id, alias }, own)))
             }
             State::Closed { why, at } => {
-                let mut error = refused(why);
-                if let Some(at) = at {
-                    error.position = Some(analyzer.source.position(at));
-                }
-                Err(error)
+                Err(analyzer.source.place(refused(why), at.or(name.location)))
             }
             State::Silent => {
                 let text = format!("WITH query \"{}\" does not have a RETURNING clause", name.name);
-                let mut error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
-                error.position = name.position;
-                Err(error)
+                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+                Err(analyzer.source.place(error, name.location))
             }
             State::Ahead => {
                 analyzer.needed.set(Some(place));

@@ -15,21 +15,20 @@ type Parts = SmallVec<[SmolStr; 3]>;
 pub struct Name {
     pub schema: Option<SmolStr>,
     pub name: SmolStr,
-    /// Where it stands, in characters from 1.
-    pub(crate) position: Option<usize>,
+    /// Where it stands in the statement's text, in bytes.
+    pub(crate) location: Option<u32>,
 }
 
 impl Name {
-    pub(crate) fn from_parts(parts: &[SmolStr], position: Option<usize>) -> Result<Self> {
+    fn from_parts(parts: &[SmolStr], at: u32, source: &Source<'_>) -> Result<Self> {
         if parts.len() > 2
-            && let Some(mut error) = Self::refusal(parts, &parts.join("."), "relation")
+            && let Some(error) = Self::refusal(parts, &parts.join("."), "relation")
         {
-            error.position = position;
-            return Err(error);
+            return Err(source.place(error, at));
         }
         let mut parts = parts.iter().rev().cloned();
         let name = parts.next().unwrap_or_default();
-        Ok(Name { schema: parts.next(), name, position })
+        Ok(Name { schema: parts.next(), name, location: Some(at) })
     }
 
     /// Why these parts are no name: `whole` is the text that has them, a `kind` of name.
@@ -61,18 +60,16 @@ impl Name {
                 Field::Star => return Err(SqlError::unsupported("a whole row of this form")),
             }
         }
-        let position = Some(source.position(at));
         let (column, table) = match (fields.last(), parts.split_last()) {
             (Some(Field::String(column)), Some((_, table))) => (&**column, table),
             _ => ("", &[][..]),
         };
         if table.len() > 2
-            && let Some(mut error) = Self::refusal(table, &parts.join("."), "qualified")
+            && let Some(error) = Self::refusal(table, &parts.join("."), "qualified")
         {
-            error.position = position;
-            return Err(error);
+            return Err(source.place(error, at));
         }
-        Ok((Self::from_parts(table, position)?, column))
+        Ok((Self::from_parts(table, at, source)?, column))
     }
 
     /// What stands before the star in a name with points.
@@ -82,14 +79,14 @@ impl Name {
             Field::Star => None,
         };
         let parts: Parts = fields.iter().filter_map(name).collect();
-        Self::from_parts(&parts, Some(source.position(at)))
+        Self::from_parts(&parts, at, source)
     }
 
     /// A relation as a statement names it.
     pub fn of_relation(relation: &RangeVar, source: &Source<'_>) -> Result<Self> {
         let qualifiers = relation.catalogname.iter().chain(&relation.schemaname);
         let parts: Parts = qualifiers.chain([&relation.relname]).cloned().collect();
-        Self::from_parts(&parts, Some(source.position(relation.location)))
+        Self::from_parts(&parts, relation.location, source)
     }
 
     pub(crate) fn of_relations<'r>(
@@ -101,8 +98,7 @@ impl Name {
 
     /// A name with its qualifiers.
     pub(super) fn qualified(name: &QualifiedName, source: &Source<'_>) -> Result<Self> {
-        let position = Some(source.position(name.location));
-        Self::from_parts(&name.names, position)
+        Self::from_parts(&name.names, name.location, source)
     }
 }
 

@@ -127,12 +127,13 @@ fn not_composite(field: &str, column: &ColumnDef) -> SqlError {
 impl Planner<'_> {
     pub(super) fn target(&self, relation: &RangeVar) -> Result<Arc<TableDef>> {
         let name = Name::of_relation(relation, &self.source)?;
-        find_table(self.catalog, &name).map_err(|error| match error.sqlstate {
+        let found = find_table(self.catalog, &name).map_err(|error| match error.sqlstate {
             SqlState::UNDEFINED_TABLE if name.schema.is_some() => {
                 undefined_table(self.catalog, &name)
             }
             _ => error,
-        })
+        });
+        found.map_err(|error| self.source.place(error, name.location))
     }
 
     pub(super) fn returning(

@@ -38,7 +38,8 @@ impl Planner<'_> {
         if find_definition(&name).is_some() {
             return Err(beyond("a system relation"));
         }
-        let table = find_table(self.catalog, &name)?;
+        let table = find_table(self.catalog, &name)
+            .map_err(|error| self.source.place(error, name.location))?;
         let alias = match &relation.alias {
             Some(alias) if alias.colnames.is_empty() => (*alias.aliasname).to_owned(),
             Some(_) => return Err(beyond("column aliases")),

@@ -24,9 +24,9 @@ pub struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     /// Plans a query, INSERT, UPDATE or DELETE.
-    pub fn plan(&self, statement: &Statement, params: ParamTypes<'_>) -> Result<Planned> {
+    pub fn plan(&self, statement: &Statement, params: ParamTypes<'a>) -> Result<Planned> {
         let again = params.again();
-        let mut binder = Binder::new(self.source, params);
+        let mut binder = self.binder(params);
         let written = match statement {
             Statement::Query(query) => return self.plan_query(query, binder),
             Statement::Insert(insert) => Written::Insert(insert),
@@ -40,9 +40,13 @@ impl<'a> Planner<'a> {
                 plan => return Ok(self.planned(plan?, settled(binder.params)?)),
             }
         }
-        let mut binder = Binder::new(self.source, again);
+        let mut binder = self.binder(again);
         let plan = self.modification(written, &mut binder)?;
         Ok(self.planned(plan, settled(binder.params)?))
+    }
+
+    fn binder(&self, params: ParamTypes<'a>) -> Binder<'a> {
+        Binder::of_session(self.source, params, self.indexes.session)
     }
 
     /// Plans a statement that needs no query.
@@ -61,12 +65,12 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans a query: as a hot statement if it is simple enough, else as a tree of nodes.
-    fn plan_query(&self, query: &Query, mut binder: Binder<'_>) -> Result<Planned> {
+    fn plan_query(&self, query: &Query, mut binder: Binder<'a>) -> Result<Planned> {
         let again = binder.params.again();
         let mut plan = match self.select(&query.select, &mut binder) {
             Ok(plan) => plan,
             Err(error) if is_beyond(&error) => {
-                let mut binder = Binder::new(self.source, again);
+                let mut binder = self.binder(again);
                 let analyzed = analyze::analyze(self.catalog, &query.select, &mut binder)?;
                 let plan = self.plan_analyzed(analyzed, binder.params.count())?;
                 let params = settled(binder.params)?;

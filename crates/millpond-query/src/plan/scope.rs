@@ -106,7 +106,8 @@ impl Scope for FromScope<'_> {
     }
 }
 
-/// The table of a name.
+/// The table of a name. As PostgreSQL's utility statements have it, the error does not say where the
+/// name stands; plans add that.
 pub fn find_table(catalog: &CatalogState, name: &Name) -> Result<Arc<TableDef>> {
     check_schema(name).map_err(|error| match error.sqlstate {
         SqlState::INVALID_SCHEMA_NAME => undefined_relation(name),
@@ -115,12 +116,9 @@ pub fn find_table(catalog: &CatalogState, name: &Name) -> Result<Arc<TableDef>> 
     match catalog.table_by_name(&name.name) {
         Some(table) => Ok(Arc::clone(table)),
         None => Err(match catalog.relation(&name.name) {
-            Some(_) => placed(
-                SqlError::new(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("\"{}\" is not a table", name.name),
-                ),
-                name,
+            Some(_) => SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a table", name.name),
             ),
             None => undefined_table(catalog, name),
         }),
@@ -138,12 +136,7 @@ pub(crate) fn undefined_table(catalog: &CatalogState, name: &Name) -> SqlError {
 
 fn undefined_relation(name: &Name) -> SqlError {
     let message = format!("relation \"{name}\" does not exist");
-    placed(SqlError::new(SqlState::UNDEFINED_TABLE, message), name)
-}
-
-fn placed(mut error: SqlError, name: &Name) -> SqlError {
-    error.position = name.position;
-    error
+    SqlError::new(SqlState::UNDEFINED_TABLE, message)
 }
 
 /// There is one schema for tables.
@@ -151,12 +144,9 @@ pub(crate) fn check_schema(name: &Name) -> Result<()> {
     match name.schema.as_deref() {
         None | Some("public") => Ok(()),
         Some("pg_catalog" | "information_schema") => Err(undefined_relation(name)),
-        Some(schema) => Err(placed(
-            SqlError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                format!("schema \"{schema}\" does not exist"),
-            ),
-            name,
+        Some(schema) => Err(SqlError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{schema}\" does not exist"),
         )),
     }
 }

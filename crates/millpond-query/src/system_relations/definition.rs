@@ -104,7 +104,7 @@ mod tests {
         let name = |schema: Option<&str>, name: &str| Name {
             schema: schema.map(Into::into),
             name: name.into(),
-            position: None,
+            location: None,
         };
         let oid = |name: &Name| find_definition(name).map(|table| table.oid);
         assert_eq!(oid(&name(None, "pg_class")), Some(1259));

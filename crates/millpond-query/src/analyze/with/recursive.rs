@@ -132,9 +132,8 @@ impl Analyzer<'_> {
                 && own == id
             {
                 let text = format!("recursive reference to query \"{}\" {IN_OUTER_JOIN}", cte.name);
-                let mut error = SqlError::new(SqlState::INVALID_RECURSION, text);
-                error.position = *at;
-                return Err(error);
+                let error = SqlError::new(SqlState::INVALID_RECURSION, text);
+                return Err(self.source.place(error, *at));
             }
         }
         Ok(())
@@ -189,14 +188,14 @@ impl Analyzer<'_> {
     }
 
     /// Counts a use of the query at `place` by its own recursive part; what it may not be.
-    pub(super) fn used(&self, place: usize, position: Option<usize>) -> Option<&'static str> {
+    pub(super) fn used(&self, place: usize, location: Option<u32>) -> Option<&'static str> {
         let mut ctes = self.ctes.borrow_mut();
         let State::Open { uses, outer_joins, sublinks, at, .. } = &mut ctes.get_mut(place)?.state
         else {
             return None;
         };
         *uses += 1;
-        *at = position;
+        *at = location;
         if self.sublinks.get() > *sublinks {
             Some("must not appear within a subquery")
         } else if *uses > 1 {

@@ -17,6 +17,7 @@ mod row;
 mod subquery;
 mod value_function;
 
+use millpond_engine::session::Session;
 use millpond_syntax::tree::{self, AExpr, AExprKind, BoolExprType, Node, Operand, TypeCast};
 
 pub(crate) use call::result_type;
@@ -96,6 +97,8 @@ pub struct Binder<'a> {
     pub(crate) records: RecordTypes,
     /// What of [`DEPTH`] is used up where it is now.
     depth: usize,
+    /// Whose statement it is: it may be told to stop.
+    session: Option<&'a Session>,
 }
 
 /// How deep expressions may be. A step of a chain of operators takes one, any other level takes
@@ -105,7 +108,16 @@ const LEVEL: usize = 4;
 
 impl<'a> Binder<'a> {
     pub fn new(source: Source<'a>, params: ParamTypes<'a>) -> Self {
-        Binder { source, params, records: RecordTypes::default(), depth: 0 }
+        Binder { source, params, records: RecordTypes::default(), depth: 0, session: None }
+    }
+
+    /// The same for a statement of a session, which may be cancelled.
+    pub(crate) fn of_session(
+        source: Source<'a>,
+        params: ParamTypes<'a>,
+        session: &'a Session,
+    ) -> Self {
+        Binder { session: Some(session), ..Binder::new(source, params) }
     }
 
     /// Whether literals have been lifted out: then numbers in ORDER BY or GROUP BY are not to be
@@ -116,6 +128,9 @@ impl<'a> Binder<'a> {
 
     /// Binds an expression.
     pub(crate) fn bind(&mut self, expr: &tree::Expr, scope: &dyn Scope) -> Result<Typed> {
+        if let Some(session) = self.session {
+            session.check_cancel()?;
+        }
         self.deeper(LEVEL, |binder| binder.node(expr, scope))
     }
 

@@ -73,7 +73,7 @@ mod tests {
     use crate::system_relations::find_definition;
 
     fn scan(filter: Option<Expr>) -> Node {
-        let name = Name { schema: None, name: "pg_class".into(), position: None };
+        let name = Name { schema: None, name: "pg_class".into(), location: None };
         let table = Arc::clone(find_definition(&name).expect("a relation"));
         let (alias, access, demand) = (String::new(), Access::Heap, Demand::First);
         Node::Scan(Scan { slot: Slot(0), table, alias, access, filter, gathers: false, demand })

@@ -147,8 +147,7 @@ impl Planning<'_> {
     /// The number of the subplan of a query, which is planned once however often it is called, and
     /// the columns that are its arguments.
     fn subplan_of(&mut self, kind: SubqueryKind, query: Arc<Query>) -> Result<(usize, Vec<usize>)> {
-        let is_it = |known: &&Called| Arc::ptr_eq(&known.query, &query);
-        if let Some(known) = self.level.called.iter().find(is_it) {
+        if let Some(known) = self.level.called.get(&Arc::as_ptr(&query)) {
             let (number, args, depth) = (known.number, known.args.clone(), known.depth);
             self.note_subplan(depth);
             if let Some(subplan) = self.level.subplans.get_mut(number) {
@@ -167,17 +166,19 @@ impl Planning<'_> {
         let once = args.is_empty();
         let (first_arg, shown) = (self.params, self.shows);
         self.level.subplans.push(SubPlan { kind, plan, first_arg, once, shown });
-        self.level.called.push(Called { query, number, args: args.clone(), depth });
+        let called = Called { number, args: args.clone(), depth, query };
+        self.level.called.insert(Arc::as_ptr(&called.query), called);
         Ok((number, args))
     }
 }
 
 /// A query of an expression that has a plan.
 pub(super) struct Called {
-    query: Arc<Query>,
     number: usize,
     args: Vec<usize>,
     depth: usize,
+    /// Its address is what it is found by.
+    query: Arc<Query>,
 }
 
 fn each_of_cte(kind: &mut CteKind, each: &mut dyn FnMut(&mut Node) -> Result<()>) -> Result<()> {

@@ -106,7 +106,7 @@ struct Level {
     subplans: Vec<SubPlan>,
     ctes: Vec<CtePlan>,
     /// The queries that the subplans are of.
-    called: Vec<Called>,
+    called: HashMap<*const Query, Called>,
     /// The greatest depth of the subplans called by what is being finished.
     subplan_depth: usize,
 }
@@ -159,6 +159,7 @@ impl Planning<'_> {
     /// The plan of a query, which has slots of its own. `with_output` says whether its columns are
     /// wanted.
     fn plan(&mut self, query: &Query, with_output: bool) -> Result<QueryPlan> {
+        self.indexes.session.check_cancel()?;
         let path = self.query(query, &[])?;
         let cost = path.cost;
         let (mut root, mut exprs) = (path.node, path.targets);
@@ -251,6 +252,7 @@ impl Planning<'_> {
 
     /// Counts what the plan is made of.
     fn count(&mut self, parts: usize) -> Result<()> {
+        self.indexes.session.check_cancel()?;
         self.parts += parts;
         if self.parts > MAX_PARTS { Err(too_complex()) } else { Ok(()) }
     }

@@ -1,6 +1,5 @@
 //! LOCK TABLE, and the lock that COPY takes first.
 
-use crate::conn::utility::find_table;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
@@ -12,6 +11,7 @@ use crate::conn::session::{Block, SqlSession};
 use millpond_query::convert::is_would_block;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::Name;
+use millpond_query::plan::find_table;
 use millpond_query::sink::CommandTag;
 
 pub(super) fn lock_tables(

@@ -11,14 +11,9 @@ mod lock;
 mod vacuum;
 pub(super) mod variables;
 
-use std::sync::Arc;
-
-use millpond_engine::catalog::{CatalogState, TableDef};
-
 use super::session::SqlSession;
 use millpond_query::error::{Result, SqlError, SqlState};
-use millpond_query::parse::{Name, Statement, Which};
-use millpond_query::plan;
+use millpond_query::parse::{Statement, Which};
 use millpond_query::sink::{CommandTag, RowSink};
 
 /// Runs a utility statement. `columns`: the sink wants to know the columns.
@@ -98,13 +93,4 @@ pub(super) fn run(
         definitions::warn_of_file_numbers(session, sink);
     }
     Ok(tag)
-}
-
-/// The table of a name. As in PostgreSQL, a utility statement does not say where in its text a name
-/// stands that is not there.
-fn find_table(catalog: &CatalogState, name: &Name) -> Result<Arc<TableDef>> {
-    plan::find_table(catalog, name).map_err(|mut error| {
-        error.position = None;
-        error
-    })
 }

@@ -1,6 +1,5 @@
 //! VACUUM and ANALYZE.
 
-use crate::conn::utility::find_table;
 use millpond_engine::catalog::{Oid, TableDef};
 use millpond_engine::table::TableError;
 use millpond_engine::{EngineError, EngineResult};
@@ -10,6 +9,7 @@ use crate::conn::session::{Block, SqlSession};
 use crate::conn::transaction::Ended;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::{Name, VacuumOptions};
+use millpond_query::plan::find_table;
 use millpond_query::settings::pages_of;
 use millpond_query::sink::{CommandTag, RowSink};
 

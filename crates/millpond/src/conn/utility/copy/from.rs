@@ -1,6 +1,5 @@
 //! COPY FROM STDIN.
 
-use crate::conn::utility::find_table;
 use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
@@ -19,7 +18,7 @@ use millpond_query::exec::{Datums, with_row_detail};
 use millpond_query::expr::{Env, Expr, Row, Val};
 use millpond_query::memory::Held;
 use millpond_query::parse::{CopyOptions, Name};
-use millpond_query::plan::default_of;
+use millpond_query::plan::{default_of, find_table};
 use millpond_query::sink::{CommandTag, CopyFormat};
 use millpond_types::format::{FormatOptions, text};
 

@@ -4,13 +4,13 @@ mod index;
 mod reindex;
 mod table;
 
-use crate::conn::utility::find_table;
 use millpond_engine::catalog::{NewIndex, NewTable, Relation, TableDef};
 use millpond_syntax::tree::{AlterTableCmd, AlterTableStmt, CreateStmt, IndexStmt};
 
 use crate::conn::session::SqlSession;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::{Name, Source};
+use millpond_query::plan::find_table;
 use millpond_query::sink::{CommandTag, RowSink};
 
 pub(super) use reindex::reindex;

@@ -1,6 +1,5 @@
 //! REINDEX: indexes are built again, each in a new file.
 
-use crate::conn::utility::find_table;
 use millpond_engine::catalog::{Oid, Relation};
 
 use super::{define, notice};
@@ -8,6 +7,7 @@ use crate::conn::session::{Block, SqlSession};
 use crate::conn::transaction::Ended;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::{Name, Reindexed};
+use millpond_query::plan::find_table;
 use millpond_query::sink::{CommandTag, RowSink};
 
 pub(in crate::conn::utility) fn reindex(
