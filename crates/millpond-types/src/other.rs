@@ -10,6 +10,7 @@
 //! timetz      the same (i64), then seconds west of UTC (i32)
 //! interval    microseconds (i64), days (i32), months (i32)
 //! uuid        its 16 bytes
+//! tid         the block (u32), then the row's number in it (u16), both big-endian
 //! json        the text
 //! jsonb       a tree, see `jsonb`
 //! arrays      see `array`
@@ -32,6 +33,8 @@ pub const TIMETZ: u32 = 1266;
 pub const INTERVAL: u32 = 1186;
 /// `uuid`
 pub const UUID: u32 = 2950;
+/// `tid`
+pub const TID: u32 = 27;
 /// `json`
 pub const JSON: u32 = 114;
 /// `jsonb`
@@ -112,7 +115,7 @@ macro_rules! arrays {
 }
 
 /// The types that are not arrays.
-static SCALARS: [OtherType; 14] = [
+static SCALARS: [OtherType; 15] = [
     scalar(TIME, "time", "time without time zone", 8, |bytes, out| {
         let usecs = i64::from_le_bytes(bytes.try_into().ok()?);
         encode_any(&Datum::Int8(usecs), out)
@@ -131,6 +134,10 @@ static SCALARS: [OtherType; 14] = [
         out.extend_from_slice(bytes);
         Some(())
     }),
+    scalar(TID, "tid", "tid", 6, |bytes, out| {
+        out.extend_from_slice(bytes);
+        Some(())
+    }),
     scalar(JSON, "json", "json", -1, |_, _| None),
     scalar(JSONB, "jsonb", "jsonb", -1, super::jsonb::encode_key),
     scalar(JSONPATH, "jsonpath", "jsonpath", -1, |_, _| None),
@@ -144,7 +151,7 @@ static SCALARS: [OtherType; 14] = [
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 30] = arrays! {
+static ARRAYS: [OtherType; 31] = arrays! {
     1000 "_bool" "boolean" of 16;
     2287 "_record" "record" of 2249;
     1001 "_bytea" "bytea" of 17;
@@ -153,6 +160,7 @@ static ARRAYS: [OtherType; 30] = arrays! {
     1007 "_int4" "integer" of 23;
     1003 "_name" "name" of 19;
     1009 "_text" "text" of 25;
+    1010 "_tid" "tid" of 27;
     1028 "_oid" "oid" of 26;
     1021 "_float4" "real" of 700;
     1022 "_float8" "double precision" of 701;

@@ -54,6 +54,8 @@ fn other_queries_are_not() {
         "select a.k from t a join t b on a.v = b.v",
         "select max(length(regexp_replace(v, '(x|y)*q', ''))) from t",
         "select count(repeat(v, 10)) from t",
+        "select count(*) from t where ctid < '(3,1)'",
+        "select tableoid, sum(k) from t group by 1",
         "select array_agg(k) from t",
         "select count(*) from t, generate_series(1, 10) i",
         "select count(*) from pg_class a, t",

@@ -91,6 +91,10 @@ const GATHERED: &[&str] = &[
         join part p on p.id + 0 = s.part where x > 100",
     "with w as (select part, count(*) as c from item where n > 50 group by part) \
         select count(*), sum(c) from w join part p on p.id = w.part",
+    // Where rows are, of rows that threads have found.
+    "select i.ctid::text, p.ctid::text, i.tableoid = p.tableoid from item i \
+        join part p on p.id + 0 = i.part where i.v = 'text 9' order by 1, 2",
+    "select max(i.ctid)::text, min(o.ctid)::text from item i join ord o on o.id = i.id where i.line < 2",
     // Sides of set operations.
     "select id from item where line = 1 and n > 1200 except select id from ord where status = 'F' order by 1",
 ];
@@ -109,6 +113,22 @@ fn answers_are_those_of_one_thread() {
         for _ in 0..3 {
             assert_eq!(rows(&mut c, query), expected, "{query}\n{shown}");
         }
+    }
+}
+
+/// Threads get the bytes of rows alone.
+#[test]
+fn conditions_on_the_place_of_a_row_stay_with_the_session() {
+    let (_fresh, mut c) = with_tables();
+    for query in [
+        "select count(*) from item where ctid < '(3,1)'",
+        "select count(*) from item i join part p on p.id + 0 = i.part and p.ctid > i.ctid",
+    ] {
+        alone(&mut c);
+        let expected = rows(&mut c, query);
+        assert_ne!(expected, [[Value::Int8(0)]], "{query}");
+        together(&mut c);
+        assert_eq!(rows(&mut c, query), expected, "{query}");
     }
 }
 

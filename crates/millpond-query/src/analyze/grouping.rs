@@ -10,7 +10,7 @@ use super::level::{Clause, Level};
 use super::ordered_set::is_ordered_set;
 use super::set_step::SetSteps;
 use super::targets::Target;
-use super::tree::{Distinct, Grouping, Slot, column, slot_of};
+use super::tree::{Distinct, Grouping, Slot, SystemColumn, column, slot_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond};
@@ -245,7 +245,9 @@ impl Groups<'_, '_> {
         let names = self.level.analyzer.names.borrow();
         let name = names.get(slot.index()).map_or_else(String::new, |names| {
             // Behind the named columns there is one that stands for the whole row.
-            let column = names.columns.get(place).map_or("*", |name| name.as_str());
+            let system = SystemColumn::at_place(place).map(SystemColumn::name);
+            let column = names.columns.get(place).map(|name| name.as_str()).or(system);
+            let column = column.unwrap_or("*");
             format!("{}.{column}", names.relation)
         });
         let error = SqlError::new(

@@ -217,6 +217,10 @@ impl<'l> Level<'l> {
     fn find(&self, table: Option<&Name>, name: &str, at: u32) -> Result<(Expr, DataType)> {
         for level in self.chain() {
             let visible = level.visible.borrow();
+            if let Some(found) = level.system_column(&visible, table, name)? {
+                level.note(&found.0, at);
+                return Ok(found);
+            }
             let found = match table {
                 Some(table) => namespace::qualified(&visible, table, name),
                 None => namespace::unqualified(&visible, name),

@@ -24,6 +24,7 @@ mod select;
 mod set_function;
 mod set_operation;
 mod set_step;
+mod system_column;
 mod table_sample;
 mod targets;
 #[cfg(test)]

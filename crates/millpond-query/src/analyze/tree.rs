@@ -52,6 +52,47 @@ pub fn slot_of(column: usize) -> (Slot, usize) {
     (Slot(slot), column & ((1 << PLACE_BITS) - 1))
 }
 
+/// The columns that each table has, behind its own.
+pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
+
+/// Whether a column of that name is one of them.
+pub(crate) fn is_system_column(name: &str) -> bool {
+    SYSTEM_COLUMNS.contains(&name)
+}
+
+/// One of these columns. Its place in a slot is far behind all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SystemColumn {
+    /// Where the row is: a number, of which `tid_of_number` makes a `tid`.
+    Ctid,
+    /// The number of the row's table.
+    Tableoid,
+}
+
+impl SystemColumn {
+    const FIRST_PLACE: usize = (1 << PLACE_BITS) - 2;
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ctid => "ctid",
+            Self::Tableoid => "tableoid",
+        }
+    }
+
+    /// The number of such a column of a slot.
+    pub(crate) fn of_slot(self, slot: Slot) -> usize {
+        column(slot, Self::FIRST_PLACE + self as usize)
+    }
+
+    /// What a column of that place is, unless it is one of the table's own.
+    pub(crate) fn at_place(place: usize) -> Option<Self> {
+        match place.checked_sub(Self::FIRST_PLACE)? {
+            0 => Some(Self::Ctid),
+            _ => Some(Self::Tableoid),
+        }
+    }
+}
+
 /// A statement's query with what its slots hold.
 #[derive(Debug)]
 pub(crate) struct Analyzed {

@@ -1,7 +1,9 @@
 //! Types and collations by their names.
 
 use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
-use millpond_types::other::{INTERVAL, JSON, JSONB, JSONPATH, RECORD, TIME, TIMETZ, UUID, types};
+use millpond_types::other::{
+    INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, types,
+};
 
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
@@ -65,6 +67,7 @@ fn plain(name: &str) -> Result<DataType> {
         "timetz" => other(TIMETZ, -1),
         "interval" => other(INTERVAL, -1),
         "uuid" => other(UUID, -1),
+        "tid" => other(TID, -1),
         "json" => other(JSON, -1),
         "jsonb" => other(JSONB, -1),
         "jsonpath" => other(JSONPATH, -1),

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::{CatalogState, TableDef};
 
+use crate::analyze::tree::is_system_column;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Scope, WholeRow, ambiguous_column, missing_from, undefined_column};
+use crate::expr::bind::{
+    Scope, WholeRow, ambiguous_column, beyond, missing_from, undefined_column,
+};
 use crate::parse::Name;
 use crate::settings::nearest;
 use crate::{DataType, Value};
@@ -83,6 +86,9 @@ impl Scope for FromScope<'_> {
                 return Err(ambiguous_column(name));
             }
             found = Some((from.first_column + column, from.table.columns[column].ty));
+        }
+        if found.is_none() && is_system_column(name) {
+            return Err(beyond("a system column"));
         }
         found.ok_or_else(|| {
             let known = among.iter().flat_map(|from| &from.table.columns);

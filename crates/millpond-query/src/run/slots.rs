@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use millpond_engine::access::Tid;
 use millpond_engine::table::RowBuf;
 use millpond_types::Int;
 
 use super::kept::out_of_range;
-use crate::analyze::tree::{Slot, slot_of};
+use crate::analyze::tree::{Slot, SystemColumn, slot_of};
 use crate::error::{Result, SqlError};
 use crate::exec::damaged;
 use crate::expr::int::of_value;
@@ -100,17 +101,33 @@ impl<'a> Slots<'a> {
         let (slot, place) = slot_of(column);
         match self.rows.get(slot) {
             Some(SlotRow::Stored(row)) => match self.kinds.get(slot.index()) {
-                Some(SlotKind::Stored(table)) => {
+                Some(SlotKind::Stored(table)) if place < table.layout.types().len() => {
                     table.layout.column_noting(row.bytes(), row.offsets(), place).map_err(damaged)
                 }
-                _ => Err(out_of_range()),
+                kind => system_column(kind, row.tid(), place),
             },
             Some(SlotRow::Values(values)) => match values.get(place) {
                 Some(value) => Ok(value.as_datum()),
-                None => Err(SqlError::internal("column out of range")),
+                None => system_column(self.kinds.get(slot.index()), None, place),
             },
             Some(SlotRow::Null) => Ok(Datum::Null),
             None => Err(out_of_range()),
         }
+    }
+}
+
+/// A system column of a row of a table, which is at a place.
+#[cold]
+fn system_column(
+    kind: Option<&SlotKind>,
+    tid: Option<Tid>,
+    place: usize,
+) -> Result<Datum<'static>> {
+    match (kind, SystemColumn::at_place(place), tid) {
+        (Some(SlotKind::Stored(table)), Some(SystemColumn::Tableoid), _) => {
+            Ok(Datum::Int8(i64::from(table.oid)))
+        }
+        (_, Some(SystemColumn::Ctid), Some(tid)) => Ok(Datum::Int8(tid.to_u64().cast_signed())),
+        _ => Err(SqlError::internal("column out of range")),
     }
 }

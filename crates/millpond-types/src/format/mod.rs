@@ -18,6 +18,7 @@ mod other;
 mod posix_zone;
 mod record;
 pub mod text;
+mod tid;
 pub mod time;
 mod uuid;
 mod zone;
@@ -35,6 +36,7 @@ pub use float::parse_f64;
 pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
+pub use tid::value as tid;
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.

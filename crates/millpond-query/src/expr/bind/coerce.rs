@@ -1,6 +1,6 @@
 //! Conversions that an expression needs, made explicit.
 
-use millpond_types::other::{JSON, JSONB, UUID};
+use millpond_types::other::{JSON, JSONB, TID, UUID};
 
 use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed, beyond};
@@ -42,7 +42,7 @@ fn value_in_all_sessions(ty: DataType, literal: &str) -> Result<Option<Value>> {
     let value = text::parse(ty, literal, &FormatOptions::default());
     let depends = match ty {
         DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => true,
-        DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | UUID),
+        DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | TID | UUID),
         _ => false,
     };
     if !depends {

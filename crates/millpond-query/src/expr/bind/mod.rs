@@ -24,6 +24,7 @@ pub(crate) use call::result_type;
 pub use coerce::Coercion;
 pub(crate) use names::ambiguous_column;
 pub use names::{NoColumns, Scope, missing_from, undefined_column};
+pub(crate) use object_cast::tid_of;
 pub(crate) use place::start_of;
 pub(crate) use record::{RecordTypes, WholeRow, field_call};
 pub(crate) use row::parts_of_row;

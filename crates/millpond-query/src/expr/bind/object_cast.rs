@@ -40,6 +40,11 @@ pub(super) fn looked_up(function: &str) -> Option<DataType> {
     Some(DataType::Other { oid, typmod: -1 })
 }
 
+/// A row's place as a `tid`, of the number that the row has it as.
+pub(crate) fn tid_of(place: Expr) -> Result<Expr> {
+    Ok(Expr::Func(Func::exactly("tid_of_number", &[Param::Type(DataType::Int8)])?, vec![place]))
+}
+
 impl Binder<'_> {
     /// A cast to a type of the catalog; `None` if the type is another one.
     pub(super) fn catalog_cast(

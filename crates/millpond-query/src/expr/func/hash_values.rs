@@ -96,7 +96,7 @@ fn of_other(ty: u32, value: &[u8], seed: Seed) -> Result<u64> {
             timetz_parts(value).map(|(usecs, west)| long(usecs, seed) ^ word(west, seed))
         }
         other::INTERVAL => Interval::from_bytes(value).map(|value| long(span(value), seed)),
-        other::UUID => Some(bytes(value, seed)),
+        other::UUID | other::TID => Some(bytes(value, seed)),
         other::JSONB => Json::from_bytes(value).map(|json| of_json(json, seed)),
         other::RECORD => return of_record(value, seed),
         other::OIDVECTOR => of_oidvector(value, seed),

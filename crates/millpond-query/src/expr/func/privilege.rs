@@ -5,6 +5,7 @@ use super::Body;
 use super::catalog::{BOOL, INT2, NAME, OID, Proc, TEXT, proc};
 use super::object_name as names;
 use super::value::wrong_arguments;
+use crate::analyze::tree::{SYSTEM_COLUMNS, is_system_column};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::system_relations as system;
@@ -206,7 +207,6 @@ impl Relation {
     /// Whether it has a column of this name or number. Every relation has the system columns, whose
     /// numbers are negative.
     fn has_column(&self, column: &Datum<'_>, env: &Env<'_>) -> Result<bool> {
-        const SYSTEM: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
         names::with_catalog(env, |catalog| {
             let found: Vec<&str> = match system::view_of(self.oid) {
                 Some(view) => view.columns.iter().map(|(name, _)| *name).collect(),
@@ -216,8 +216,8 @@ impl Relation {
                 },
             };
             match column {
-                Datum::Text(name) => found.contains(name) || SYSTEM.contains(name),
-                Datum::Int2(number) if *number < 0 => *number >= -(SYSTEM.len() as i16),
+                Datum::Text(name) => found.contains(name) || is_system_column(name),
+                Datum::Int2(number) if *number < 0 => *number >= -(SYSTEM_COLUMNS.len() as i16),
                 Datum::Int2(number) => (1..=found.len()).contains(&(*number as usize)),
                 _ => false,
             }

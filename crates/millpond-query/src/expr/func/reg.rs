@@ -3,12 +3,13 @@
 //! A value has the object's name from when it was made, so that it can be written without a look
 //! into the catalog. It compares as its number.
 
+use millpond_types::format::tid;
 use millpond_types::other::{
-    self, REGCLASS, REGNAMESPACE, REGPROC, REGPROCEDURE, REGROLE, REGTYPE,
+    self, REGCLASS, REGNAMESPACE, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TID,
 };
 
 use super::Body;
-use super::catalog::{ANY, OID, Param, Proc, REGCLASS_TYPE, TEXT, other, proc};
+use super::catalog::{ANY, INT8, OID, Param, Proc, REGCLASS_TYPE, TEXT, other, proc};
 use super::object_name::{self as names, SCHEMAS, with_catalog};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
@@ -79,6 +80,8 @@ pub(super) static PROCS: &[Proc] = &[
         body!(|name: &str| procedure(procedure_oid(name)?)),
     ),
     of_number("regprocedure_of_number", REGPROCEDURE_TYPE, body!(|oid: i64| procedure(oid))),
+    // What the system column `ctid` calls.
+    proc(0, "tid_of_number", &[INT8], other(TID), body!(|place: i64| tid_of_number(place))),
     // `pg_typeof`, which the binder tells the type's number.
     proc(
         0,
@@ -103,6 +106,11 @@ const fn of_name(name: &'static str, result: Param, body: Body) -> Proc {
 
 const fn of_number(name: &'static str, result: Param, body: Body) -> Proc {
     proc(0, name, &[OID], result, body).stable()
+}
+
+/// A row's place of its block's number and 16 bits of its own.
+fn tid_of_number(place: i64) -> Result<Value> {
+    Ok(tid((place >> 16) as u32, place as u16))
 }
 
 /// An object with its name.

@@ -4,7 +4,7 @@ use super::Planning;
 use super::node::{Acceleration, Aggregate, CteKind, Node, QueryPlan, Strategy};
 use super::node_walk::{each_own, each_scan, inputs, inputs_mut};
 use crate::DataType;
-use crate::analyze::tree::{AggregateCall, AggregateFunction};
+use crate::analyze::tree::{AggregateCall, AggregateFunction, SystemColumn, slot_of};
 use crate::expr::{Arith, Expr, SubPlanCall};
 use crate::plan::select::LARGE_TABLE_ROWS;
 use crate::system_relations::is_system;
@@ -155,9 +155,10 @@ pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> b
     expr.walk(&mut |e| {
         shared &= match e {
             Expr::SubPlan(call) => is_computed(call),
+            // A row's bytes alone do not say where it is.
+            Expr::Column(column) => SystemColumn::at_place(slot_of(*column).1).is_none(),
             Expr::Const(_)
             | Expr::Param(_)
-            | Expr::Column(_)
             | Expr::Neg(_)
             | Expr::Compare(..)
             | Expr::And(_)

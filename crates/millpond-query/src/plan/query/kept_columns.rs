@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::node::{CteKind, CtePlan, KeptColumns, Node, SlotKind};
 use super::node_walk::{each_own, inputs};
 use super::slot_set::SlotSet;
-use crate::analyze::tree::{Slot, slot_of};
+use crate::analyze::tree::{Slot, SystemColumn, slot_of};
 use crate::expr::Expr;
 use crate::plan::Access;
 
@@ -99,6 +99,7 @@ impl Uses {
             if let Expr::Column(column) = e
                 && let (slot, place) = slot_of(*column)
                 && Some(slot) != except
+                && SystemColumn::at_place(place).is_none()
                 && let Some(Some(used)) = self.of_slots.get_mut(&slot)
             {
                 used.insert(place);

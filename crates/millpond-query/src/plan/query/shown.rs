@@ -7,7 +7,7 @@ use super::node::{Node, QueryPlan, SlotKind};
 use super::node_walk::inputs;
 use crate::analyze::tree::{
     AggregateCall, AggregateFunction, Hypothetical, JsonKind, Regression, Slot, SubqueryKind,
-    WindowFunction, slot_of,
+    SystemColumn, WindowFunction, slot_of,
 };
 use crate::expr::{Expr, SubPlanCall};
 use crate::plan::explain::{Namer, show};
@@ -45,11 +45,13 @@ impl Namer for Shown<'_> {
     fn column(&self, column: usize) -> String {
         let (slot, place) = slot_of(column);
         if let Some((alias, columns)) = self.names.relations.get(&slot) {
-            let Some(name) = columns.get(place) else { return "?".to_owned() };
+            let system = SystemColumn::at_place(place).map(SystemColumn::name);
+            let own = columns.get(place).map(String::as_str);
+            let Some(name) = own.or(system) else { return "?".to_owned() };
             return match self.prefix {
                 Prefix::Always => format!("{alias}.{name}"),
                 Prefix::Others(own) if own != slot => format!("{alias}.{name}"),
-                Prefix::Others(_) | Prefix::Never => name.clone(),
+                Prefix::Others(_) | Prefix::Never => name.to_owned(),
             };
         }
         let computed = self.names.computed.get(&slot).and_then(|columns| columns.get(place));
