@@ -65,7 +65,9 @@ impl Board {
     /// Prints the counts of all files, and writes the list.
     pub fn end(&self, list: &Path) -> Result<(), Failed> {
         println!("{}\n\n{}", self.all.row("all"), self.all.summary());
-        fs::write(list, self.list.join("\n"))
+        let folder = list.parent().map_or(Ok(()), fs::create_dir_all);
+        folder
+            .and_then(|()| fs::write(list, self.list.join("\n")))
             .map_err(|error| Failed(format!("{}: {error}", list.display())))
     }
 }

@@ -6,13 +6,13 @@
 use std::cell::{Cell, RefCell};
 
 use super::session::SessionSettings;
-use super::{SettingId, SettingValue, value};
+use super::{SettingId, SettingName, SettingValue, value};
 use crate::error::{Result, SqlError, SqlState};
 
 /// A setting that the running statement has set.
 #[derive(Debug, Clone)]
 pub struct Call {
-    pub id: SettingId,
+    pub name: SettingName,
     /// `None` is the default.
     pub text: Option<String>,
     /// Until the transaction ends.
@@ -30,33 +30,42 @@ pub(super) struct Calls {
 impl SessionSettings {
     /// `set_config(name, text, local)`: the new value as `SHOW` shows it.
     pub(crate) fn call_set(&self, name: &str, text: Option<&str>, local: bool) -> Result<String> {
-        let id = SettingId::named(name)?;
-        if matches!(
-            id.definition().name,
-            "transaction_isolation" | "transaction_read_only" | "shared_buffers"
-        ) {
+        let name = SettingName::of(name)?;
+        let value = match &name {
+            SettingName::Registered(id) => self.called_value(*id, text)?,
+            SettingName::Custom(name) => self.custom.value(name, text)?,
+        };
+        let call = Call { name: name.clone(), text: text.map(str::to_owned), local, value };
+        self.calls.settings.borrow_mut().push(call);
+        self.show_called(&name)
+    }
+
+    fn called_value(&self, id: SettingId, text: Option<&str>) -> Result<Option<SettingValue>> {
+        let name = id.definition().name;
+        if matches!(name, "transaction_isolation" | "transaction_read_only" | "shared_buffers") {
             return Err(SqlError::unsupported(format!("set_config of {name}")));
         }
-        if id.definition().name == "default_transaction_isolation" && text == Some("serializable") {
+        if name == "default_transaction_isolation" && text == Some("serializable") {
             return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
         }
-        let value = match text {
-            Some(text) => Some(self.check(id, text)?),
-            None => None,
-        };
-        let call = Call { id, text: text.map(str::to_owned), local, value };
-        self.calls.settings.borrow_mut().push(call);
-        Ok(self.show_called(id))
+        text.map(|text| self.check(id, text)).transpose()
     }
 
     /// A setting as the running statement sees it.
-    pub(crate) fn show_called(&self, id: SettingId) -> String {
+    pub(crate) fn show_called(&self, name: &SettingName) -> Result<String> {
         let calls = self.calls.settings.borrow();
-        match calls.iter().rev().find(|call| call.id == id) {
-            Some(Call { value: Some(own), .. }) => value::show(id.definition(), own),
-            Some(Call { value: None, .. }) => value::show(id.definition(), self.default_of(id)),
-            None => self.show(id),
-        }
+        let Some(call) = calls.iter().rev().find(|call| call.name == *name) else {
+            return self.show_named(name);
+        };
+        Ok(match (name, &call.value) {
+            (SettingName::Registered(id), Some(own)) => value::show(id.definition(), own),
+            (SettingName::Registered(id), None) => {
+                value::show(id.definition(), self.default_of(*id))
+            }
+            (SettingName::Custom(_), own) => {
+                own.as_ref().map_or("", SettingValue::as_text).to_owned()
+            }
+        })
     }
 
     /// Whether the last statement has set anything.

@@ -3,8 +3,11 @@
 //!
 //! A setting is addressed by [`SettingId`], its place in the registry. Values are kept parsed.
 
+mod bulk;
 mod calls;
+mod changes;
 mod configuration;
+mod custom;
 mod definition;
 mod file_settings;
 mod registry;
@@ -13,12 +16,13 @@ mod session;
 mod tests;
 mod value;
 
+pub use bulk::{bulk_access_of, pages_of};
 pub use configuration::{Configuration, ConfigurationFiles};
+pub use custom::SettingName;
 pub use definition::{Context, Definition, Kind, Unit};
 pub use file_settings::FileSetting;
 pub use registry::SETTINGS;
 pub use session::SessionSettings;
-pub use session::{bulk_access_of, pages_of};
 pub use value::SettingValue;
 pub(crate) use value::usage_limit_kb;
 

@@ -1,63 +1,20 @@
 //! A session's settings: what it has set on top of the database's, with PostgreSQL's transactional
-//! rules.
-//!
-//! `SET` in a transaction is taken back when the transaction aborts, `SET LOCAL` when it ends in
-//! any way. For that, the first change of a setting in a transaction remembers the value before.
-//! `SET` remembers what has to stay after a commit, since a `SET LOCAL` may follow.
+//! rules ([`changes`](super::changes)).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_buffer::{PAGE_SIZE, RingSizes, StreamOptions};
 use millpond_engine::BulkAccess;
 use millpond_engine::transam::CommitDelay;
 
-use super::{Configuration, Origin, SettingId, SettingValue, Settings, cannot_be_changed, value};
+use super::bulk::bulk_access_of;
+use super::changes::Changes;
+use super::custom::{CustomSettings, SettingName};
+use super::{
+    Configuration, Origin, SettingId, SettingValue, Settings, cannot_be_changed, unknown, value,
+};
 use crate::error::Result;
 use crate::types::{DateStyle, FormatOptions, IntervalStyle, Zone};
-
-/// One setting that the running transaction has changed.
-#[derive(Debug, Clone)]
-struct Changed {
-    id: SettingId,
-    /// The value before the transaction (`None`: the database's).
-    before: Option<SettingValue>,
-    /// The value after a commit.
-    after: Option<SettingValue>,
-}
-
-/// How bulk work uses the buffer pool, of settings that are numbers and switches.
-pub fn bulk_access_of(int: impl Fn(&str) -> i64, bool: impl Fn(&str) -> bool) -> BulkAccess {
-    let number = |name: &str| u32::try_from(int(name)).unwrap_or(0);
-    let kilobytes = usize::try_from(int("maintenance_work_mem")).unwrap_or(0);
-    let streams = |concurrency: &str| {
-        StreamOptions::default()
-            .with_io_concurrency(number(concurrency))
-            .with_io_combine_limit(number("io_combine_limit"))
-    };
-    BulkAccess {
-        rings: rings_of(&int),
-        synchronize_scans: bool("synchronize_seqscans"),
-        io_timing: bool("track_io_timing"),
-        streams: streams("effective_io_concurrency"),
-        maintenance_streams: streams("maintenance_io_concurrency"),
-        maintenance_work_bytes: kilobytes.saturating_mul(1024),
-    }
-}
-
-/// The rings' sizes, of settings that say them in kB.
-fn rings_of(kilobytes: impl Fn(&str) -> i64) -> RingSizes {
-    let pages = |name| pages_of(kilobytes(name).unsigned_abs());
-    RingSizes::default()
-        .with_bulk_read(pages("bulk_read_buffer_limit"))
-        .with_bulk_write(pages("bulk_write_buffer_limit"))
-        .with_vacuum(pages("vacuum_buffer_usage_limit"))
-}
-
-/// The number of pages in this many kB.
-pub fn pages_of(kilobytes: u64) -> usize {
-    usize::try_from(kilobytes * 1024 / PAGE_SIZE as u64).unwrap_or(0)
-}
 
 /// The settings of a session.
 #[derive(Debug, Clone)]
@@ -68,7 +25,8 @@ pub struct SessionSettings {
     own: Vec<Option<SettingValue>>,
     /// What the client's start-up packet has set: RESET leads back to it.
     given: Vec<(SettingId, SettingValue)>,
-    changed: Vec<Changed>,
+    changes: Changes<SettingId>,
+    pub(super) custom: CustomSettings,
     to_report: Vec<SettingId>,
     hot: Hot,
     // The engine's session has not been told of `hot` as it is now.
@@ -114,7 +72,8 @@ impl SessionSettings {
             generation: 0,
             own,
             given: Vec::new(),
-            changed: Vec::new(),
+            changes: Changes::default(),
+            custom: CustomSettings::default(),
             to_report: Vec::new(),
             hot,
             news: true,
@@ -178,6 +137,16 @@ impl SessionSettings {
         match self.base.live(id) {
             Some(live) => value::show(id.definition(), &live),
             None => value::show(id.definition(), self.value(id)),
+        }
+    }
+
+    /// The same of a setting by its name, which an application's has once it was set.
+    pub fn show_named(&self, name: &SettingName) -> Result<String> {
+        match name {
+            SettingName::Registered(id) => Ok(self.show(*id)),
+            SettingName::Custom(name) => {
+                self.custom.show(name).map(str::to_owned).ok_or_else(|| unknown(name))
+            }
         }
     }
 
@@ -269,7 +238,15 @@ impl SessionSettings {
 
     /// Sets a value as the client's start-up packet does: for the whole session.
     pub fn set_at_start(&mut self, name: &str, text: &str) -> Result<()> {
-        let id = SettingId::named(name)?;
+        let id = match SettingName::of(name)? {
+            SettingName::Registered(id) => id,
+            SettingName::Custom(name) => {
+                if let Some(value) = self.custom.value(&name, Some(text))? {
+                    self.custom.set_at_start(name, value);
+                }
+                return Ok(());
+            }
+        };
         let parsed = self.check(id, text)?;
         self.own[id.index()] = Some(parsed.clone());
         self.given.retain(|(other, _)| *other != id);
@@ -284,7 +261,8 @@ impl SessionSettings {
     }
 
     /// Checks a value of `shared_buffers`: in pages. `None` is what the database was opened with.
-    pub fn buffers_wanted(&self, id: SettingId, text: Option<&str>) -> Result<usize> {
+    pub fn buffers_wanted(&self, text: Option<&str>) -> Result<usize> {
+        let id = SettingId::named("shared_buffers")?;
         let wanted = match text {
             Some(text) => value::parse(id.definition(), text)?.as_int(),
             None => self.base.value(id).as_int(),
@@ -298,7 +276,15 @@ impl SessionSettings {
     }
 
     /// `SET [LOCAL] name = text`; `None` is DEFAULT.
-    pub fn set(&mut self, id: SettingId, text: Option<&str>, local: bool) -> Result<()> {
+    pub fn set(&mut self, name: &SettingName, text: Option<&str>, local: bool) -> Result<()> {
+        let id = match name {
+            SettingName::Registered(id) => *id,
+            SettingName::Custom(name) => {
+                let new = self.custom.value(name, text)?;
+                self.custom.set(name, new, local);
+                return Ok(());
+            }
+        };
         let new = match text {
             Some(text) => Some(self.check(id, text)?),
             None if id.definition().context.is_of_session() => self.given(id).cloned(),
@@ -316,16 +302,17 @@ impl SessionSettings {
                 self.assign(id, given, false);
             }
         }
+        self.custom.reset_all();
     }
 
     /// The transaction has ended: take back what does not last.
     pub fn end_transaction(&mut self, committed: bool) {
-        if self.changed.is_empty() {
+        self.custom.end_transaction(committed);
+        if self.changes.is_empty() {
             return;
         }
-        for change in std::mem::take(&mut self.changed) {
-            let last = if committed { change.after } else { change.before };
-            self.put(change.id, last);
+        for (id, value) in self.changes.end(committed) {
+            self.put(id, value);
         }
         self.refresh();
     }
@@ -363,15 +350,7 @@ impl SessionSettings {
     }
 
     fn assign(&mut self, id: SettingId, new: Option<SettingValue>, local: bool) {
-        match self.changed.iter_mut().find(|change| change.id == id) {
-            Some(change) if !local => change.after = new.clone(),
-            Some(_) => {}
-            None => {
-                let before = self.own[id.index()].clone();
-                let after = if local { before.clone() } else { new.clone() };
-                self.changed.push(Changed { id, before, after });
-            }
-        }
+        self.changes.note(id, self.own[id.index()].as_ref(), new.as_ref(), local);
         self.put(id, new);
         self.refresh();
     }

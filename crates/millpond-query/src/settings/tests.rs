@@ -71,9 +71,9 @@ fn a_superuser_sets_the_limit_of_temporary_files() {
     assert_eq!(id.definition().context.as_str(), "superuser");
     // Every user is one, for now.
     let mut session = SessionSettings::new(Arc::new(Settings::default()));
-    session.set(id, Some("1MB"), false).unwrap();
+    session.set(&id.into(), Some("1MB"), false).unwrap();
     assert_eq!(session.temp_file_limit_kb(), Some(1024));
-    session.set(id, None, false).unwrap();
+    session.set(&id.into(), None, false).unwrap();
     assert_eq!(session.temp_file_limit_kb(), None);
 }
 
@@ -109,18 +109,18 @@ fn configuration_files() {
 fn set_is_transactional() {
     let mut session = SessionSettings::new(std::sync::Arc::new(Settings::default()));
     let id = SettingId::named("work_mem").unwrap();
-    session.set(id, Some("1MB"), false).unwrap();
+    session.set(&id.into(), Some("1MB"), false).unwrap();
     session.end_transaction(false);
     assert_eq!(session.show(id), "4MB");
-    session.set(id, Some("1MB"), false).unwrap();
-    session.set(id, Some("2MB"), true).unwrap();
+    session.set(&id.into(), Some("1MB"), false).unwrap();
+    session.set(&id.into(), Some("2MB"), true).unwrap();
     assert_eq!(session.show(id), "2MB");
     session.end_transaction(true);
     assert_eq!(session.show(id), "1MB");
-    session.set(id, None, false).unwrap();
+    session.set(&id.into(), None, false).unwrap();
     session.end_transaction(true);
     assert_eq!(session.show(id), "4MB");
-    assert!(session.set(SettingId::named("shared_buffers").unwrap(), Some("1"), false).is_err());
+    assert!(session.set(&SettingName::of("shared_buffers").unwrap(), Some("1"), false).is_err());
 }
 
 #[test]
@@ -177,10 +177,10 @@ fn reset_leads_back_to_what_the_client_has_started_with() {
     session.set_at_start("work_mem", "2MB").unwrap();
     let name = SettingId::named("application_name").unwrap();
     let resets: [fn(&mut SessionSettings, SettingId); 2] =
-        [|s, id| s.set(id, None, false).unwrap(), |s, _| s.reset_all()];
+        [|s, id| s.set(&id.into(), None, false).unwrap(), |s, _| s.reset_all()];
     for reset in resets {
-        session.set(work_mem, Some("8MB"), false).unwrap();
-        session.set(name, Some("mine"), false).unwrap();
+        session.set(&work_mem.into(), Some("8MB"), false).unwrap();
+        session.set(&name.into(), Some("mine"), false).unwrap();
         session.end_transaction(true);
         reset(&mut session, work_mem);
         session.end_transaction(true);
@@ -188,4 +188,20 @@ fn reset_leads_back_to_what_the_client_has_started_with() {
         assert_ne!(session.show(work_mem), before);
     }
     assert_eq!(session.show(name), "");
+}
+
+#[test]
+fn settings_of_applications_are_bounded() {
+    let mut session = SessionSettings::new(Arc::new(Settings::default()));
+    let text = "x".repeat(6 << 20);
+    let mut set =
+        |name: &str, text: &str| session.set(&SettingName::of(name).unwrap(), Some(text), false);
+    set("app.a", &text).unwrap();
+    set("app.b", &text).unwrap();
+    let error = set("app.c", &text).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::PROGRAM_LIMIT_EXCEEDED);
+    // What is replaced does not count.
+    set("app.a", &text).unwrap();
+    set("app.a", "").unwrap();
+    set("app.c", &text).unwrap();
 }

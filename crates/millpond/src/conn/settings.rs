@@ -2,7 +2,7 @@
 
 use super::session::{Block, SqlSession};
 use millpond_query::error::{Result, SqlError};
-use millpond_query::settings::SettingId;
+use millpond_query::settings::SettingName;
 
 impl SqlSession {
     /// Sets a setting, or with no value resets it. With `local` it lasts for the transaction.
@@ -12,23 +12,19 @@ impl SqlSession {
         value: Option<&str>,
         local: bool,
     ) -> Result<()> {
-        if name.contains('.') && SettingId::find(name).is_none() {
-            return Err(SqlError::unsupported("a setting of an extension"));
-        }
-        let id = SettingId::named(name)?;
-        match id.definition().name {
+        let name = SettingName::of(name)?;
+        match name.as_str() {
             "transaction_isolation" | "transaction_read_only" => {
-                return Err(
-                    SqlError::unsupported(format!("SET {name}")).hint("Use SET TRANSACTION.")
-                );
+                return Err(SqlError::unsupported(format!("SET {}", name.as_str()))
+                    .hint("Use SET TRANSACTION."));
             }
-            "shared_buffers" => return self.resize_buffers(id, value, local),
+            "shared_buffers" => return self.resize_buffers(value, local),
             "default_transaction_isolation" if value == Some("serializable") => {
                 return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
             }
             _ => {}
         }
-        self.settings.set(id, value, local)?;
+        self.settings.set(&name, value, local)?;
         self.settings_changed();
         Ok(())
     }
@@ -46,19 +42,19 @@ impl SqlSession {
     pub(super) fn set_as_called(&mut self, succeeded: bool) -> Result<()> {
         for call in self.settings.take_calls() {
             if succeeded {
-                self.set_setting(call.id.definition().name, call.text.as_deref(), call.local)?;
+                self.set_setting(call.name.as_str(), call.text.as_deref(), call.local)?;
             }
         }
         Ok(())
     }
 
     /// Changes the size of the buffer pool, at once and for all sessions.
-    fn resize_buffers(&mut self, id: SettingId, value: Option<&str>, local: bool) -> Result<()> {
+    fn resize_buffers(&mut self, value: Option<&str>, local: bool) -> Result<()> {
         if local {
             return Err(SqlError::unsupported("SET LOCAL shared_buffers"));
         }
         self.check_first("SET shared_buffers", false)?;
-        let pages = self.settings.buffers_wanted(id, value)?;
+        let pages = self.settings.buffers_wanted(value)?;
         self.need_wait()?;
         let resized = self.engine.maintenance().resize_buffers(pages);
         // Also when it could not be made as small as it should be.

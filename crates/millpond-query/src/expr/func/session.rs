@@ -11,7 +11,7 @@ use super::value::body;
 use crate::advisory::{self, Advisory, Key, Verb};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Val};
-use crate::settings::SettingId;
+use crate::settings::SettingName;
 use crate::types::USECS_PER_DAY;
 use crate::types::array::build_list;
 use crate::{DataType, Datum, Value};
@@ -66,8 +66,7 @@ pub(super) static PROCS: &[Proc] = &[
         "current_setting",
         &[TEXT],
         TEXT,
-        body!(env, |name: &str| SettingId::named(name)
-            .map(|id| env.facts.settings.show_called(id))),
+        body!(env, |name: &str| current_setting(name, false, env)),
     )
     .stable(),
     proc(
@@ -326,9 +325,10 @@ fn reset_shared(target: Option<&str>, env: &Env<'_>) -> Result<&'static str> {
 }
 
 fn current_setting(name: &str, missing_ok: bool, env: &Env<'_>) -> Result<Option<String>> {
-    match SettingId::find(name) {
-        None if missing_ok => Ok(None),
-        _ => Ok(Some(env.facts.settings.show_called(SettingId::named(name)?))),
+    let found = SettingName::of(name).and_then(|name| env.facts.settings.show_called(&name));
+    match found {
+        Err(error) if missing_ok && error.sqlstate == SqlState::UNDEFINED_OBJECT => Ok(None),
+        found => found.map(Some),
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn statement(stmt: tree::Statement, source: Source<'_>) -> Result<Sta
     use tree::Statement as T;
     Ok(match stmt {
         T::Transaction(stmt) => transaction(&stmt),
-        T::VariableSet(stmt) => set(&stmt),
+        T::VariableSet(stmt) => set(&stmt)?,
         T::VariableShow(name) => show(&name),
         T::AlterSystem(stmt) => alter_system(&stmt),
         T::Discard(mode) => Statement::Discard { all: mode == DiscardMode::All },

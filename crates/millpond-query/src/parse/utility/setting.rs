@@ -4,10 +4,29 @@ use millpond_syntax::tree::{Value, VariableSetKind, VariableSetStmt, VariableVal
 
 use super::transaction::modes;
 use super::unsupported;
+use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Statement, Which};
 
 /// SET and RESET.
-pub(super) fn set(stmt: &VariableSetStmt) -> Statement {
+pub(super) fn set(stmt: &VariableSetStmt) -> Result<Statement> {
+    check_count(stmt)?;
+    Ok(set_statement(stmt))
+}
+
+/// Few settings are lists.
+fn check_count(stmt: &VariableSetStmt) -> Result<()> {
+    const LISTS: [&str; 4] =
+        ["datestyle", "listen_addresses", "search_path", "unix_socket_directories"];
+    let name = &*stmt.name;
+    let is_list = LISTS.iter().any(|list| list.eq_ignore_ascii_case(name));
+    if stmt.args.len() > 1 && !is_list {
+        let message = format!("SET {name} takes only one argument");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(())
+}
+
+fn set_statement(stmt: &VariableSetStmt) -> Statement {
     use VariableSetKind as K;
     let name = &*stmt.name;
     match (stmt.kind, name) {

@@ -5,7 +5,7 @@ use crate::conn::transaction::isolation;
 use crate::{DataType, Datum};
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::{IsolationLevel, TransactionModes, Which};
-use millpond_query::settings::SettingId;
+use millpond_query::settings::{SettingId, SettingName};
 use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 
 pub(super) fn set(
@@ -52,7 +52,7 @@ pub(in crate::conn) fn show_columns(which: &Which) -> Result<Vec<ColumnDesc>> {
     let text = |name: &str| ColumnDesc::computed(name, DataType::Text);
     Ok(match which {
         Which::All => vec![text("name"), text("setting"), text("description")],
-        Which::Named(name) => vec![text(SettingId::named(name)?.definition().name)],
+        Which::Named(name) => vec![text(SettingName::of(name)?.as_str())],
     })
 }
 
@@ -81,7 +81,13 @@ pub(super) fn show(
                 ])?;
             }
         }
-        Which::Named(name) => sink.row(&[Datum::Text(&value(SettingId::named(name)?))])?,
+        Which::Named(name) => {
+            let shown = match SettingName::of(name)? {
+                SettingName::Registered(id) => value(id),
+                custom => session.settings.show_named(&custom)?,
+            };
+            sink.row(&[Datum::Text(&shown)])?;
+        }
     }
     Ok(CommandTag::plain("SHOW"))
 }
