@@ -151,16 +151,21 @@ fn is_clock(ty: DataType) -> bool {
 /// don't go together.
 pub(crate) fn unify(types: impl IntoIterator<Item = Ty>) -> Result<Ty, (DataType, DataType)> {
     let mut found: Option<DataType> = None;
+    // A literal fits the type, but need not fit its length.
+    let mut has_literal = false;
     for ty in types {
-        let Ty::Known(ty) = ty else { continue };
+        let Ty::Known(ty) = ty else {
+            has_literal = true;
+            continue;
+        };
         found = Some(match found {
             None => ty,
             Some(before) if before == ty => ty,
             Some(before) => match category(before) {
                 c if c != category(ty) => return Err((before, ty)),
                 // Text converts into varchar by itself, so the first of them stays.
-                Category::String => match before.base() {
-                    base if base == ty.base() => base,
+                Category::String => match unmodified(before) {
+                    base if base == unmodified(ty) => base,
                     DataType::Name => DataType::Name,
                     DataType::Text => DataType::Text,
                     // They convert into names by themselves, and names not into them.
@@ -173,11 +178,20 @@ pub(crate) fn unify(types: impl IntoIterator<Item = Ty>) -> Result<Ty, (DataType
                 Category::Number => promote_union(before, ty),
                 Category::Array if is_implicit(before, ty) && !is_implicit(ty, before) => ty,
                 Category::Array => before,
-                _ => comparable(before, ty).unwrap_or(ty),
+                _ => comparable(before, ty).unwrap_or(ty).base(),
             },
         });
     }
+    let found = if has_literal { found.map(unmodified) } else { found };
     Ok(found.map_or(Ty::Unknown, Ty::Known))
+}
+
+/// A type without its length or precision.
+pub(crate) fn unmodified(ty: DataType) -> DataType {
+    match ty {
+        DataType::Char(_) => DataType::Char(0),
+        ty => ty.base(),
+    }
 }
 
 fn promote_union(a: DataType, b: DataType) -> DataType {

@@ -87,6 +87,8 @@ pub struct Prepare {
 #[derive(Debug, Clone)]
 pub struct Explain {
     pub analyze: bool,
+    /// How long it took to plan, and to run, is shown.
+    pub summary: bool,
     pub statement: Statement,
     /// The table that the statement would make of its rows.
     pub creates: Option<Creates>,

@@ -39,7 +39,7 @@ impl SqlSession {
             accelerated: self.database.accelerator().is_some(),
             indexes,
         };
-        planner.plan(statement, params)
+        planner.plan(statement, params).map_err(|error| self.named_stop(error))
     }
 
     /// Plans and runs; when the definition changes in between, again.

@@ -14,6 +14,7 @@ use millpond_query::error::{Result, SqlError};
 use millpond_query::parse::Statement;
 use millpond_query::plan::Planned;
 use millpond_query::sink::{CommandTag, RowSink};
+use millpond_types::format::FormatOptions;
 
 /// A text in execution.
 #[derive(Debug)]
@@ -217,12 +218,10 @@ impl Connection {
         sink: &mut dyn RowSink,
     ) -> Result<Fast> {
         self.session.need_transaction()?;
-        // `now` is the start of the transaction.
-        let params = self.texts.literal_values(
-            sql,
-            &planned.params,
-            self.session.settings.format_options(),
-        )?;
+        let session = &self.session;
+        let options =
+            || FormatOptions { now: Some(session.now), ..*session.settings.format_options() };
+        let params = self.texts.literal_values(sql, &planned.params, options)?;
         match self.session.run_planned(planned, &params, true, sink) {
             Ok(rows) => {
                 let tag = CommandTag::counted(planned.verb(), rows);

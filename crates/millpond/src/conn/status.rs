@@ -37,21 +37,25 @@ impl SqlSession {
         }
     }
 
+    /// Where an error only says that the session was told to stop: the error that says why.
+    #[cold]
+    pub(super) fn named_stop(&self, error: SqlError) -> SqlError {
+        let is_stopped = error.sqlstate == SqlState::QUERY_CANCELED
+            || error.sqlstate == SqlState::CANNOT_CONNECT_NOW;
+        if is_stopped && self.cancel().is_raised() { self.cancel().error() } else { error }
+    }
+
     /// An error has ended the statement: the transaction has failed, watchers see that nothing
     /// runs. Returns the error for the client, which names the request that has stopped it.
     #[cold]
     pub(super) fn statement_failed(&mut self, error: SqlError, sink: &mut dyn RowSink) -> SqlError {
-        let is_stopped = error.sqlstate == SqlState::QUERY_CANCELED
-            || error.sqlstate == SqlState::CANNOT_CONNECT_NOW;
-        let error = if is_stopped && self.cancel().is_raised() {
-            self.cancel().error()
-        } else if error.sqlstate == millpond_query::convert::STALE {
+        let error = if error.sqlstate == millpond_query::convert::STALE {
             SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "the table's definition kept changing",
             )
         } else {
-            error
+            self.named_stop(error)
         };
         self.transaction_failed();
         self.finish_statement(sink);

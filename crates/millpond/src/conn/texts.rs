@@ -122,26 +122,26 @@ impl Texts {
         &self,
         sql: &str,
         types: &[DataType],
-        options: &FormatOptions,
+        options: impl Fn() -> FormatOptions,
     ) -> Result<Params> {
+        let parsed = |ty, string: &str, options: &FormatOptions, at| {
+            text::parse(ty, string, options)
+                .map_err(|error| Source::new(sql).place(error.into(), at))
+        };
         let mut values = Params::with_capacity(self.literals.len());
         for (literal, ty) in self.literals.iter().zip(types) {
+            let own = literal.text(sql);
             values.push(match literal.kind {
                 LiteralKind::Int4(int) => Value::Int4(int),
                 LiteralKind::Int8(int) => Value::Int8(int),
                 LiteralKind::Numeric => {
-                    text::parse(NUMERIC, literal.text(sql), &FormatOptions::default())?
+                    parsed(NUMERIC, own, &FormatOptions::default(), literal.start)?
                 }
                 LiteralKind::String(has_quotes) => {
-                    let string = match has_quotes {
-                        true => literal.text(sql).replace("''", "'"),
-                        false => literal.text(sql).to_owned(),
-                    };
+                    let string = if has_quotes { own.replace("''", "'") } else { own.to_owned() };
                     match ty {
                         DataType::Text | DataType::Varchar(None) => Value::Text(string),
-                        ty => text::parse(*ty, &string, options).map_err(|error| {
-                            Source::new(sql).place(error.into(), literal.start - 1)
-                        })?,
+                        ty => parsed(*ty, &string, &options(), literal.start - 1)?,
                     }
                 }
             });

@@ -127,6 +127,10 @@ pub fn outcome(answer: &Answer) -> Outcome {
         {
             Outcome::Undecided
         }
+        // PostgreSQL calls a modifier that it does not know an internal error.
+        Answer::Refused(refusal) if refusal.message.starts_with("unrecognized interval typmod") => {
+            Outcome::Undecided
+        }
         // A pattern for numbers that to_char does not take.
         Answer::Refused(refusal)
             if refusal.sqlstate == "42601" && !refusal.message.starts_with("syntax error") =>

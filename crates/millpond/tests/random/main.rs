@@ -114,7 +114,10 @@ fn judge(answers: &mut Answers, rewriting: &Rewriting) -> Result<&'static str, S
                 Outcome::Rows(found) => rows.extend(found),
                 Outcome::Undecided => return Ok("undecided"),
                 Outcome::OutOfTime => return Ok("out of time"),
-                Outcome::Unsupported => return Ok("not supported"),
+                Outcome::Unsupported => {
+                    println!("not supported: {query}");
+                    return Ok("not supported");
+                }
                 Outcome::Wrong(error) => return Err(format!("{error}\n{query}")),
             }
         }

@@ -238,7 +238,7 @@ ERROR: value too long for type character varying(5) [22001]
 ERROR: smallint out of range [22003]
 
 > insert into v (i4) values ('x')
-ERROR: invalid input syntax for type integer: "x" [22P02]
+ERROR: invalid input syntax for type integer: "x" [22P02] at 28
 
 > insert into v (b) values (1)
 ERROR: column "b" is of type boolean but expression is of type integer [42804] at 27

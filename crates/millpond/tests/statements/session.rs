@@ -297,6 +297,12 @@ fn explain_shows_what_would_run() {
     script(&mut c, include_str!("explain.txt"));
     let analyzed = run(&mut c, "explain analyze execute by_id(2)");
     assert!(analyzed.contains("on t (actual rows=1 "), "{analyzed}");
+    for (options, times) in
+        [("analyze", 2), ("analyze, summary off", 0), ("summary", 1), ("costs off", 0)]
+    {
+        let shown = run(&mut c, &format!("explain ({options}) select * from t"));
+        assert_eq!(shown.matches(" Time: ").count(), times, "{options}: {shown}");
+    }
 }
 
 /// EXPLAIN gets its parameters, and their types, from the statement that it explains.

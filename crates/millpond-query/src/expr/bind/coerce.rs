@@ -1,6 +1,6 @@
 //! Conversions that an expression needs, made explicit.
 
-use millpond_types::other::{JSON, JSONB, TID, UUID};
+use millpond_types::other::{INTERVAL, JSON, JSONB, TID, UUID};
 
 use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed, beyond};
@@ -11,7 +11,7 @@ use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
     is_int, is_object, unify,
 };
-use crate::expr::{Expr, Func, cast};
+use crate::expr::{Expr, Func, Val, cast};
 use crate::types::{DateOrder, DateStyle, FormatOptions, IntervalStyle, Zone, text};
 use crate::{DataType, Value};
 
@@ -100,19 +100,29 @@ impl Binder<'_> {
         match expr {
             Expr::Const(Value::Null) => Ok(Expr::NULL),
             Expr::Const(Value::Text(literal)) => {
-                // A written cast cuts; storing refuses.
+                // An interval gets its fields as it is read, other types their length afterwards.
                 let wide = match to {
-                    DataType::Varchar(_) => DataType::Text,
-                    DataType::Char(_) => DataType::Text,
-                    other => other,
+                    DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
+                    DataType::Other { oid: INTERVAL, .. } => to,
+                    other => other.base(),
                 };
+                // A written cast cuts; storing refuses.
                 let explicit = how == Coercion::Explicit;
                 let Some(value) = value_in_all_sessions(wide, &literal)? else {
                     let literal = Expr::Const(Value::Text(literal));
                     return Ok(Expr::Cast(Box::new(literal), to, explicit));
                 };
-                let value = cast::cast(value.into(), to, explicit, &FormatOptions::default())?;
-                Ok(Expr::Const(value.into_value()))
+                let fit = cast::cast(
+                    Val::Borrowed(value.as_datum()),
+                    to,
+                    explicit,
+                    &FormatOptions::default(),
+                );
+                // A length that does not fit says nothing about the literal's place.
+                Ok(match fit.map(Val::into_value) {
+                    Ok(fit) => Expr::Const(fit),
+                    Err(_) => Expr::Cast(Box::new(Expr::Const(value)), to, explicit),
+                })
             }
             Expr::Param(number) => self.coerce_param(number, to, how),
             // CASE and the like of unknown parts only.

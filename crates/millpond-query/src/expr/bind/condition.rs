@@ -9,7 +9,7 @@ use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
-use crate::expr::types::{Category, Ty, category, comparable, is_int};
+use crate::expr::types::{Category, Ty, category, comparable, is_int, unmodified};
 use crate::expr::{Compare, Expr, Func, Like};
 
 /// The items of IN as PostgreSQL compares with them. Several without a column are an array, which
@@ -226,7 +226,12 @@ impl Binder<'_> {
 
     pub(super) fn case(&mut self, case: &CaseExpr, scope: &dyn Scope) -> Result<Typed> {
         let CaseExpr { arg: operand, args: conditions, defresult: otherwise } = case;
-        let operand = operand.as_ref().map(|e| self.bind(e, scope)).transpose()?;
+        let mut operand = operand.as_ref().map(|e| self.bind(e, scope)).transpose()?;
+        // A literal does not take the type of what it is compared with.
+        if let Some(literal) = operand.take_if(|operand| operand.ty == Ty::Unknown) {
+            let text = self.coerce(literal, DataType::Text, Coercion::Implicit)?;
+            operand = Some(Typed::known(text, DataType::Text));
+        }
         let mut whens = Vec::with_capacity(conditions.len());
         let mut results = Vec::with_capacity(conditions.len() + 1);
         for when in conditions {
@@ -255,6 +260,7 @@ impl Binder<'_> {
                 _ => self.place_literal(error, &written),
             })?;
         let otherwise = (results.len() > whens.len()).then(|| results.remove(0)).map(Box::new);
+        let ty = if otherwise.is_some() { ty } else { unmodified(ty) };
         let whens = whens.into_iter().zip(results).collect();
         Ok(Typed::known(Expr::Case(whens, otherwise), ty))
     }

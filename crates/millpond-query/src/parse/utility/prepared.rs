@@ -12,10 +12,11 @@ use crate::parse::{Creates, Explain, Name, Prepare, Source, Statement, statement
 use crate::{SqlError, SqlState};
 
 pub(super) fn explain(stmt: ExplainStmt, source: Source<'_>) -> Result<Statement> {
-    let mut analyze = false;
+    let (mut analyze, mut summary) = (false, None);
     for option in &stmt.options {
         match &*option.defname {
             "analyze" => analyze = boolean(option)?,
+            "summary" => summary = Some(boolean(option)?),
             "format" => match text(option)?.as_str() {
                 "text" => {}
                 "xml" | "json" | "yaml" => {
@@ -28,8 +29,8 @@ pub(super) fn explain(stmt: ExplainStmt, source: Source<'_>) -> Result<Statement
                     return Err(error.at(source.position(option.location)));
                 }
             },
-            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary"
-            | "generic_plan" | "memory" => {
+            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "generic_plan"
+            | "memory" => {
                 boolean(option)?;
             }
             "serialize" => {}
@@ -37,7 +38,8 @@ pub(super) fn explain(stmt: ExplainStmt, source: Source<'_>) -> Result<Statement
         }
     }
     let (statement, creates) = explained(stmt.query, source)?;
-    Ok(Statement::Explain(Box::new(Explain { analyze, statement, creates })))
+    let summary = summary.unwrap_or(analyze);
+    Ok(Statement::Explain(Box::new(Explain { analyze, summary, statement, creates })))
 }
 
 /// What is explained: of a statement that keeps its query's rows the query, with the table that it

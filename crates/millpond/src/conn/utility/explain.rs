@@ -1,7 +1,7 @@
 //! EXPLAIN.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millpond_engine::catalog::TableDef;
 
@@ -60,7 +60,9 @@ pub(in crate::conn) fn explain_plan(
     session.need_transaction()?;
     let mut tries = 0;
     let lines = loop {
+        let start = Instant::now();
         let planned = plan(session)?;
+        let planning = start.elapsed();
         if let Some(creates) = &explain.creates
             && exists(session, creates, sink)?
         {
@@ -69,7 +71,7 @@ pub(in crate::conn) fn explain_plan(
         if explain.analyze && explain.creates.is_some() {
             return Err(SqlError::unsupported("CREATE TABLE AS"));
         }
-        match lines_of(session, &planned, explain.analyze, params) {
+        match lines_of(session, &planned, (explain, planning), params) {
             Err(error) if session.plans_again(&error, &mut tries)? => {}
             other => break other?,
         }
@@ -101,22 +103,31 @@ fn exists(session: &SqlSession, creates: &Creates, sink: &mut dyn RowSink) -> Re
 fn lines_of(
     session: &mut SqlSession,
     planned: &Planned,
-    analyze: bool,
+    (explain, planning): (&Explain, Duration),
     params: &[Value],
 ) -> Result<Vec<String>> {
     let workers =
         |table: &TableDef| planned_workers(&session.engine, table, &session.settings).unwrap_or(0);
     let mut lines = shape::lines(planned, &workers);
-    if analyze {
+    if explain.summary {
+        lines.push(format!("Planning Time: {:.3} ms", millis(planning)));
+    }
+    if explain.analyze {
         session.need_wait()?;
         let mut rows = Collect::default();
         let start = Instant::now();
         let count = session.run_planned(planned, params, false, &mut rows)?;
-        let millis = start.elapsed().as_secs_f64() * 1e3;
+        let execution = millis(start.elapsed());
         if let Some(first) = lines.first_mut() {
-            first.push_str(&format!(" (actual rows={count} time={millis:.3} ms)"));
+            first.push_str(&format!(" (actual rows={count} time={execution:.3} ms)"));
         }
-        lines.push(format!("Execution Time: {millis:.3} ms"));
+        if explain.summary {
+            lines.push(format!("Execution Time: {execution:.3} ms"));
+        }
     }
     Ok(lines)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

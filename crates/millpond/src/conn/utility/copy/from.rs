@@ -157,9 +157,7 @@ impl CopyIn {
         if is_would_block(&error) {
             error = SqlError::internal("a COPY must be run where it may wait");
         }
-        if error.sqlstate == SqlState::QUERY_CANCELED && session.cancel().is_raised() {
-            error = session.cancel().error();
-        }
+        error = session.named_stop(error);
         session.engine.end_statement();
         error
     }
