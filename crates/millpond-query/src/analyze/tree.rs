@@ -56,7 +56,7 @@ pub fn slot_of(column: usize) -> (Slot, usize) {
 pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
 
 /// Whether a column of that name is one of them.
-pub(crate) fn is_system_column(name: &str) -> bool {
+pub fn is_system_column(name: &str) -> bool {
     SYSTEM_COLUMNS.contains(&name)
 }
 

@@ -11,6 +11,7 @@ use super::access;
 use super::scope::{FromScope, FromTable, find_table, undefined_table};
 use super::{ChangePlan, Output, Planner, Target};
 use crate::DataType;
+use crate::analyze::tree::is_system_column;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, Coercion, NoColumns, ParamTypes, Typed, beyond, undefined_column};
@@ -102,6 +103,10 @@ pub fn target_column(table: &TableDef, target: &ResTarget, source: &Source<'_>) 
             not_composite(field, &table.columns[found])
         }
         (Some(_), Some(_)) => SqlError::unsupported("assignment to a part of a column"),
+        (None, _) if is_system_column(name) => SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot assign to system column \"{name}\""),
+        ),
         (None, _) => {
             let known = table.columns.iter().map(|column| column.name.as_str());
             let mut error = undefined_column(name, None, known);

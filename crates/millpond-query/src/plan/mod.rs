@@ -29,6 +29,7 @@ use std::sync::Arc;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::table::LockStrength;
 
+pub use crate::analyze::tree::is_system_column;
 pub use access::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
 pub(crate) use aggregate::Aggregate;
 pub use dml::{assigned, default_of, default_value, is_default, target_column};

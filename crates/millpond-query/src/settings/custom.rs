@@ -32,15 +32,6 @@ impl SettingName {
         if !name.contains('.') {
             return Err(unknown(name));
         }
-        if !name.split('.').all(is_identifier) {
-            return Err(SqlError::new(
-                SqlState::INVALID_NAME,
-                format!("invalid configuration parameter name \"{name}\""),
-            )
-            .detail(
-                "Custom parameter names must be two or more simple identifiers separated by dots.",
-            ));
-        }
         Ok(SettingName::Custom(name.to_ascii_lowercase().into()))
     }
 
@@ -83,6 +74,15 @@ impl CustomSettings {
 
     /// The value of a text; without one, that of the start-up packet.
     pub(super) fn value(&self, name: &str, text: Option<&str>) -> Result<Option<SettingValue>> {
+        if !name.split('.').all(is_identifier) {
+            return Err(SqlError::new(
+                SqlState::INVALID_NAME,
+                format!("invalid configuration parameter name \"{name}\""),
+            )
+            .detail(
+                "Custom parameter names must be two or more simple identifiers separated by dots.",
+            ));
+        }
         let Some(text) = text else { return Ok(self.given.get(name).cloned()) };
         let own = |(name, value): (&SmolStr, &Option<SettingValue>)| {
             name.len() + value.as_ref().map_or(0, |value| value.as_text().len())

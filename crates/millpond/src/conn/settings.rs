@@ -24,9 +24,16 @@ impl SqlSession {
             }
             _ => {}
         }
+        self.setting_in_script()?;
         self.settings.set(&name, value, local)?;
         self.settings_changed();
         Ok(())
+    }
+
+    /// Settings are about to be changed. The statements of a text are one transaction, of which that
+    /// is a part.
+    pub(super) fn setting_in_script(&mut self) -> Result<()> {
+        if self.in_script { self.need_transaction() } else { Ok(()) }
     }
 
     /// Settings have been changed. Where no transaction will say whether they last, they do.

@@ -1,6 +1,6 @@
 //! What a session has: settings, prepared statements, portals.
 
-use millpond::{DataType, Executed, Value};
+use millpond::{Connection, DataType, Executed, Value};
 
 use crate::common::{Transcript, fresh, fresh_with, run, run_copy, script};
 
@@ -320,4 +320,28 @@ fn explain_takes_parameters() {
     assert_eq!(c.execute_portal(&mut portal, 0, &mut shown).unwrap(), Executed::Complete);
     assert!(shown.text.contains("(id = $1)"), "{}", shown.text);
     assert_eq!(run(&mut c, "select a from t where id = 2"), "a\n25\nSELECT 1\n");
+}
+
+/// The statements of a text are one transaction, and what they set is a part of it.
+#[test]
+fn settings_of_a_text_that_fails_are_taken_back() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    let shown = |c: &mut Connection| run(c, "show work_mem").lines().nth(1).map(str::to_owned);
+    let before = shown(&mut c);
+    for text in [
+        "set work_mem = '7MB'; select 1 / 0",
+        "set work_mem = '7MB'; select nosuch",
+        "set work_mem = '7MB'; rollback",
+        "reset work_mem; set work_mem = '7MB'; set nosuch = 1",
+    ] {
+        run(&mut c, text);
+        assert_eq!(shown(&mut c), before, "{text}");
+    }
+    let text = "set local work_mem = '7MB'; select current_setting('work_mem')";
+    let answer = run(&mut c, text);
+    assert!(answer.contains("7MB") && !answer.contains("WARNING"), "{answer}");
+    assert_eq!(shown(&mut c), before);
+    run(&mut c, "set work_mem = '7MB'; select 1");
+    assert_eq!(shown(&mut c).as_deref(), Some("7MB"));
 }

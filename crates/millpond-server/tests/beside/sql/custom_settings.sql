@@ -81,3 +81,5 @@ set work_mem = 1, 2;
 set nosuch = 1, 2;
 set datestyle = iso, mdy;
 set search_path = public, pg_catalog;
+select current_setting('bad name.x', true) is null;
+show "bad name.x";

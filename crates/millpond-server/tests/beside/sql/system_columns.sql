@@ -53,3 +53,8 @@ update c set t = 'changed' where ctid = '(0,1)' returning x, z, t;
 update a set y = 0 from b where b.ctid = a.ctid returning a.id, y;
 insert into e select id, x, ctid::text from a where id = 2 returning s;
 select count(*) from b;
+create table sc (ctid int);
+create table sc (a int, xmin int);
+update a set ctid = '(0,1)';
+insert into a (id, tableoid) values (1, 2);
+create index on a (ctid);

@@ -15,7 +15,7 @@ pub(super) fn set(
     local: bool,
     sink: &mut dyn RowSink,
 ) -> Result<CommandTag> {
-    if local && session.block != Block::Explicit {
+    if local && session.block != Block::Explicit && !session.in_script {
         sink.notice(&SqlError::warning(
             SqlState::NO_ACTIVE_SQL_TRANSACTION,
             "SET LOCAL can only be used in transaction blocks",
@@ -28,6 +28,7 @@ pub(super) fn set(
 pub(super) fn reset(session: &mut SqlSession, which: &Which) -> Result<CommandTag> {
     match which {
         Which::All => {
+            session.setting_in_script()?;
             session.settings.reset_all();
             session.settings_changed();
         }
@@ -62,32 +63,28 @@ pub(super) fn show(
     columns: bool,
     sink: &mut dyn RowSink,
 ) -> Result<CommandTag> {
-    let described = show_columns(which)?;
-    if columns {
-        sink.columns(&described)?;
-    }
     let value = |id: SettingId| match session.show_transaction(id.definition().name) {
         Some(value) => value,
         None => session.settings.show(id),
     };
-    match which {
+    let rows = match which {
         Which::All => {
-            for id in SettingId::all() {
+            let of = |id: SettingId| {
                 let definition = id.definition();
-                sink.row(&[
-                    Datum::Text(definition.name),
-                    Datum::Text(&value(id)),
-                    Datum::Text(definition.about),
-                ])?;
-            }
-        }
-        Which::Named(name) => {
-            let shown = match SettingName::of(name)? {
-                SettingName::Registered(id) => value(id),
-                custom => session.settings.show_named(&custom)?,
+                vec![definition.name.to_owned(), value(id), definition.about.to_owned()]
             };
-            sink.row(&[Datum::Text(&shown)])?;
+            SettingId::all().map(of).collect()
         }
+        Which::Named(name) => vec![vec![match SettingName::of(name)? {
+            SettingName::Registered(id) => value(id),
+            custom => session.settings.show_named(&custom)?,
+        }]],
+    };
+    if columns {
+        sink.columns(&show_columns(which)?)?;
+    }
+    for row in &rows {
+        sink.row(&row.iter().map(|text| Datum::Text(text)).collect::<Vec<_>>())?;
     }
     Ok(CommandTag::plain("SHOW"))
 }

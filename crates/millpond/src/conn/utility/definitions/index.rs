@@ -7,6 +7,7 @@ use millpond_types::key::KeyOrder;
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::undefined_column;
 use millpond_query::parse::{check_collation, option_text};
+use millpond_query::plan::is_system_column;
 
 /// Refuses kinds of indexes that are not there.
 pub(super) fn check_index(create: &IndexStmt) -> Result<()> {
@@ -45,6 +46,10 @@ pub(super) fn index_columns(list: &[IndexElem], table: &TableDef) -> Result<Vec<
             return Err(SqlError::unsupported("an index on an expression"));
         };
         let column = table.column(name).ok_or_else(|| {
+            if is_system_column(name) {
+                let message = "index creation on system columns is not supported";
+                return SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            }
             let known = table.columns.iter().map(|column| column.name.as_str());
             undefined_column(name, None, known)
         })?;

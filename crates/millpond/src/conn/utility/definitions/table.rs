@@ -9,7 +9,7 @@ use millpond_types::key::KeyOrder;
 use super::index::{percentage, unrecognized};
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::parse::{Source, check_collation, data_type, option_text};
-use millpond_query::plan::default_value;
+use millpond_query::plan::{default_value, is_system_column};
 
 /// A primary key or unique constraint that a table is to get.
 pub(super) struct Constraint {
@@ -51,6 +51,13 @@ pub(super) fn columns_of(
     let mut constraints = Vec::new();
     for element in &create.table_elts {
         let TableElement::Column(column) = element else { continue };
+        if is_system_column(&column.colname) {
+            let name = &column.colname;
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column name \"{name}\" conflicts with a system column name"),
+            ));
+        }
         if columns.iter().any(|other| other.name == *column.colname) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
