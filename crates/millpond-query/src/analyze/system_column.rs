@@ -11,7 +11,7 @@ use crate::expr::Expr;
 use crate::expr::bind::{ambiguous_column, tid_of};
 use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
-use crate::system_relations::is_system;
+use crate::system_relations::{is_catalog, is_system};
 
 impl Level<'_> {
     /// The system column of a name, if the name is that of one and of nothing else.
@@ -35,6 +35,8 @@ impl Level<'_> {
         let mut found = candidates().filter_map(|item| {
             let slot = item.slot?;
             match self.analyzer.slots.borrow().get(slot.index()) {
+                // A view has none.
+                Some(SlotKind::Stored(table)) if is_system(table) && !is_catalog(table.oid) => None,
                 Some(SlotKind::Stored(table)) => Some((slot, is_system(table))),
                 _ => None,
             }

@@ -140,10 +140,20 @@ const fn view(
 }
 
 impl View {
+    /// Whether it is a table in PostgreSQL, not a view: their numbers are lower.
+    pub(crate) fn is_catalog(&self) -> bool {
+        is_catalog(self.oid)
+    }
+
     const fn keyed(mut self, keys: &'static [Key]) -> Self {
         self.keys = keys;
         self
     }
+}
+
+/// The same of a system relation's number.
+pub(crate) fn is_catalog(oid: u32) -> bool {
+    oid < 12_000
 }
 
 fn all() -> impl Iterator<Item = &'static View> {

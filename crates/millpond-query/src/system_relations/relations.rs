@@ -85,7 +85,8 @@ struct Class<'a> {
 
 impl Class<'_> {
     fn row(self) -> Vec<Cell> {
-        let replica_identity = if self.kind == "r" { "d" } else { "n" };
+        let is_own_table = self.kind == "r" && self.namespace == PUBLIC;
+        let replica_identity = if is_own_table { "d" } else { "n" };
         vec![
             self.oid.into(),
             self.name.into(),
@@ -209,12 +210,12 @@ fn class_of_view(view: &View) -> Vec<Cell> {
         oid: view.oid,
         name: view.name,
         namespace: if view.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
-        am: 0,
+        am: if view.is_catalog() { HEAP_AM } else { 0 },
         file: 0,
         pages: 0,
         rows: 0.0,
         has_index: false,
-        kind: "v",
+        kind: if view.is_catalog() { "r" } else { "v" },
         columns: view.columns.len(),
         options: Cell::Null,
     };

@@ -58,3 +58,6 @@ create table sc (a int, xmin int);
 update a set ctid = '(0,1)';
 insert into a (id, tableoid) values (1, 2);
 create index on a (ctid);
+select relname, relkind, relam, relreplident from pg_class where relname in ('pg_class', 'pg_tables', 'pg_settings', 'pg_type', 'a', 'a_pkey', 'tables') order by relname, relkind;
+select tableoid from pg_settings;
+select ctid from pg_tables;

@@ -18,11 +18,11 @@ use crate::wal::{Log, Record, RmgrId, WalError};
 /// The time of a sync: worth waiting for.
 const SYNC: Duration = Duration::from_millis(1);
 
-/// A log whose next leader waits until another commit has come.
-fn open_expecting_two(disk: &Arc<Disk>) -> Arc<Log> {
+/// A log whose next leader waits until a group of this size is there.
+fn open_expecting(disk: &Arc<Disk>, size: usize) -> Arc<Log> {
     let log = open(disk, 2, 0);
     log.flushing.group.lead().companions.synced(SYNC);
-    log.flushing.group.set_size(2);
+    log.flushing.group.set_size(size);
     log
 }
 
@@ -32,10 +32,11 @@ fn insert_large(log: &Log, session: u16) -> Result<Lsn, WalError> {
     log.insert(SessionNo(session), &record).map(|inserted| inserted.end)
 }
 
-/// A session commits alone, and pauses if it leads. Once its record is in the log, `other` runs.
+/// A session commits alone, and pauses if it leads. Once its record is in the log, `other` runs. The
+/// group would be three, so that one more does not complete it.
 fn beside_a_pause(has_writer: bool, other: impl FnOnce(&Log)) -> Arc<Log> {
     let disk = Arc::new(Disk::new(NEVER));
-    let log = open_expecting_two(&disk);
+    let log = open_expecting(&disk, 3);
     let writer = has_writer.then(|| spawn_writer(&log, &disk));
     let begin = log.insert_position();
     let session = {
@@ -128,7 +129,7 @@ fn task_of_an_event_loop_ends_a_pause() {
 /// The leader of two commits waits for the other one.
 fn pair() {
     let disk = Arc::new(Disk::new(NEVER));
-    let log = open_expecting_two(&disk);
+    let log = open_expecting(&disk, 2);
     let before = log.syncs();
     let other = {
         let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
