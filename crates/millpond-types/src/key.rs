@@ -196,12 +196,11 @@ fn encode_value(value: &Datum<'_>, ty: DataType, out: &mut Vec<u8>) -> Option<()
             out.extend_from_slice(&ordered.to_be_bytes());
         }
         (DataType::Numeric { .. }, Datum::Numeric(v)) => numeric::encode_key(v, out),
-        (DataType::Text | DataType::Varchar(_) | DataType::Name, Datum::Text(v)) => {
-            encode_string(v.as_bytes(), out);
-        }
-        (DataType::Char(_), Datum::Text(v)) => {
-            encode_string(v.trim_end_matches(' ').as_bytes(), out);
-        }
+        // Values of `char(n)` have no trailing spaces. A text beside one keeps its own.
+        (
+            DataType::Text | DataType::Varchar(_) | DataType::Name | DataType::Char(_),
+            Datum::Text(v),
+        ) => encode_string(v.as_bytes(), out),
         (DataType::Bytea, Datum::Bytea(v)) => encode_string(v, out),
         (DataType::Other { oid, .. }, Datum::Other(own, v)) if oid == own => {
             other::encode_key(oid, v, out)?;

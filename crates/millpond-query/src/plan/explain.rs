@@ -253,6 +253,9 @@ pub(in crate::plan) fn show(expr: &Expr, names: &dyn Namer) -> String {
                 let of = if all { "ALL" } else { "ANY" };
                 return format!("({value} {} {of} ({array}))", compare.symbol());
             }
+            if let ("tid_of_number", [place]) = (func.name(), args.as_slice()) {
+                return show(place, names);
+            }
             if let Some((value, operator, patterns)) = expr.as_pattern_comparison() {
                 return format!("({} {operator} ({}))", show(value, names), show(patterns, names));
             }

@@ -277,8 +277,13 @@ impl Binder<'_> {
             };
             return Ok((left.expr, array));
         };
+        let elements = match (left.ty, right.ty) {
+            // They lose their trailing spaces, as the column's values have.
+            (Ty::Known(DataType::Char(_)), Ty::Unknown) => DataType::Char(0),
+            _ => common,
+        };
         let left = self.coerce(left, common, Coercion::Explicit)?;
-        Ok((left, self.as_array_of(right, common)?))
+        Ok((left, self.as_array_of(right, elements)?))
     }
 
     fn as_array_of(&mut self, typed: Typed, element: DataType) -> Result<Expr> {

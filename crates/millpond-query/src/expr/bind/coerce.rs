@@ -170,10 +170,7 @@ impl Binder<'_> {
                     Expr::Const(Value::Text(text)) => {
                         Expr::Const(Value::Text(text.trim_end_matches(' ').to_owned()))
                     }
-                    expr => {
-                        let rtrim = Func::exactly("rtrim", &[Param::Type(DataType::Text)])?;
-                        Expr::Func(rtrim, vec![expr])
-                    }
+                    expr => trimmed(expr)?,
                 })
             }
             _ => self.coerce(typed, ty.base(), Coercion::Explicit),
@@ -205,6 +202,17 @@ impl Binder<'_> {
 
     /// Converts both sides to the type in which they compare.
     pub(super) fn alike(&mut self, a: Typed, b: Typed, symbol: &str) -> Result<(Expr, Expr)> {
+        let (mut a, mut b) = (a, b);
+        // They meet in `char(n)`, which has no trailing spaces. With text, they meet in text.
+        match (a.ty, b.ty) {
+            (Ty::Known(DataType::Char(_)), Ty::Known(DataType::Varchar(_))) => {
+                b.expr = trimmed(b.expr)?;
+            }
+            (Ty::Known(DataType::Varchar(_)), Ty::Known(DataType::Char(_))) => {
+                a.expr = trimmed(a.expr)?;
+            }
+            _ => {}
+        }
         let ty = match (a.ty, b.ty) {
             (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => return Ok((a.expr, b.expr)),
             (Ty::Known(x), Ty::Known(y)) => {
@@ -230,4 +238,9 @@ impl Binder<'_> {
         };
         Ok(Expr::Func(Func::new(proc), vec![side.expr]))
     }
+}
+
+/// A text without its trailing spaces.
+fn trimmed(text: Expr) -> Result<Expr> {
+    Ok(Expr::Func(Func::exactly("rtrim", &[Param::Type(DataType::Text)])?, vec![text]))
 }
