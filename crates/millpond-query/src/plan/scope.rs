@@ -112,8 +112,8 @@ impl Scope for FromScope<'_> {
     }
 }
 
-/// The table of a name. As PostgreSQL's utility statements have it, the error does not say where the
-/// name stands; plans add that.
+/// The table of a name. As PostgreSQL's utility statements have it, the error does not say where
+/// the name stands; plans add that.
 pub fn find_table(catalog: &CatalogState, name: &Name) -> Result<Arc<TableDef>> {
     check_schema(name).map_err(|error| match error.sqlstate {
         SqlState::INVALID_SCHEMA_NAME => undefined_relation(name),

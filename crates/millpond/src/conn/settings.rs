@@ -30,8 +30,8 @@ impl SqlSession {
         Ok(())
     }
 
-    /// Settings are about to be changed. The statements of a text are one transaction, of which that
-    /// is a part.
+    /// Settings are about to be changed. The statements of a text are one transaction, of which
+    /// that is a part.
     pub(super) fn setting_in_script(&mut self) -> Result<()> {
         if self.in_script { self.need_transaction() } else { Ok(()) }
     }

@@ -32,8 +32,8 @@ fn insert_large(log: &Log, session: u16) -> Result<Lsn, WalError> {
     log.insert(SessionNo(session), &record).map(|inserted| inserted.end)
 }
 
-/// A session commits alone, and pauses if it leads. Once its record is in the log, `other` runs. The
-/// group would be three, so that one more does not complete it.
+/// A session commits alone, and pauses if it leads. Once its record is in the log, `other` runs.
+/// The group would be three, so that one more does not complete it.
 fn beside_a_pause(has_writer: bool, other: impl FnOnce(&Log)) -> Arc<Log> {
     let disk = Arc::new(Disk::new(NEVER));
     let log = open_expecting(&disk, 3);
