@@ -3,8 +3,8 @@
 //!
 //! `MILLPOND_RANDOM_QUERIES` is the number of queries of each test. `MILLPOND_RANDOM_SEED` is the
 //! seed of the tables and of the first query, and `MILLPOND_RANDOM_SHOWN` how many differences a
-//! failure prints at most. `MILLPOND_RANDOM_TIMEOUT_MS` is how long a query may take here. A failure
-//! prints the settings that repeat it alone.
+//! failure prints at most. `MILLPOND_RANDOM_TIMEOUT_MS` is how long a query may take here. A
+//! failure prints the settings that repeat it alone.
 //!
 //! What Millpond refuses with 0A000 counts as not supported, and the share is printed. A query that
 //! ends with an error of its values (a division by zero, a number out of range) decides nothing.
