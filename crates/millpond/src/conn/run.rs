@@ -117,3 +117,24 @@ impl SqlSession {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Database, Settings};
+    use millpond_query::error::SqlState;
+
+    #[test]
+    fn a_statement_is_cancelled_while_it_is_planned() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::default().with("shared_buffers", "4MB").unwrap();
+        let mut c = Database::open(dir.path(), settings).unwrap().connect().unwrap();
+        let sql = "select 1 + 2";
+        c.session.begin_statement(sql, 0).unwrap();
+        let statement = c.session.parse(sql).unwrap().remove(0);
+        c.session.plan(&statement, sql, ParamTypes::None).unwrap();
+        c.cancel_handle().cancel();
+        let error = c.session.plan(&statement, sql, ParamTypes::None).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::QUERY_CANCELED);
+    }
+}
