@@ -116,6 +116,9 @@ impl CustomSettings {
     }
 
     pub(super) fn end_transaction(&mut self, committed: bool) {
-        self.values.extend(self.changes.end(committed));
+        // Most transactions change none.
+        if !self.changes.is_empty() {
+            self.values.extend(self.changes.end(committed));
+        }
     }
 }
