@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use super::custom::{MOST_BYTES, too_many_bytes};
 use super::session::SessionSettings;
 use super::{SettingId, SettingName, SettingValue, value};
 use crate::error::{Result, SqlError, SqlState};
@@ -24,6 +25,8 @@ pub struct Call {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     settings: RefCell<Vec<Call>>,
+    /// How long the texts of these are.
+    bytes: Cell<usize>,
     random: Cell<Option<[u64; 2]>>,
 }
 
@@ -35,6 +38,11 @@ impl SessionSettings {
             SettingName::Registered(id) => self.called_value(*id, text)?,
             SettingName::Custom(name) => self.custom.value(name, text)?,
         };
+        let bytes = self.calls.bytes.get() + name.as_str().len() + text.map_or(0, str::len);
+        if bytes > MOST_BYTES {
+            return Err(too_many_bytes());
+        }
+        self.calls.bytes.set(bytes);
         let call = Call { name: name.clone(), text: text.map(str::to_owned), local, value };
         self.calls.settings.borrow_mut().push(call);
         self.show_called(&name)
@@ -76,6 +84,7 @@ impl SessionSettings {
 
     /// What the last statement has set.
     pub fn take_calls(&mut self) -> Vec<Call> {
+        self.calls.bytes.set(0);
         self.calls.settings.take()
     }
 

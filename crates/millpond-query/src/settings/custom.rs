@@ -11,8 +11,8 @@ use super::changes::Changes;
 use super::{SettingId, SettingValue, unknown};
 use crate::error::{Result, SqlError, SqlState};
 
-/// What all of a session's may take, names included.
-const MOST_BYTES: usize = 16 << 20;
+/// What all of a session's may take, names included, and what one statement may set.
+pub(super) const MOST_BYTES: usize = 16 << 20;
 
 /// What a setting is known as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,11 @@ impl SettingName {
             SettingName::Custom(name) => name,
         }
     }
+}
+
+pub(super) fn too_many_bytes() -> SqlError {
+    let message = "settings of applications take more than 16 MB";
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
 }
 
 impl From<SettingId> for SettingName {
@@ -90,8 +95,7 @@ impl CustomSettings {
         let others = self.values.iter().filter(|(other, _)| other.as_str() != name);
         let bytes = others.map(own).sum::<usize>() + name.len() + text.len();
         if bytes > MOST_BYTES {
-            let message = "settings of applications take more than 16 MB";
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+            return Err(too_many_bytes());
         }
         Ok(Some(SettingValue::Text(text.into())))
     }

@@ -205,3 +205,17 @@ fn settings_of_applications_are_bounded() {
     set("app.a", "").unwrap();
     set("app.c", &text).unwrap();
 }
+
+/// What a statement sets is kept until it ends.
+#[test]
+fn settings_that_a_statement_sets_are_bounded() {
+    let mut session = SessionSettings::new(Arc::new(Settings::default()));
+    let text = "x".repeat(6 << 20);
+    let set = |session: &SessionSettings| session.call_set("app.a", Some(&text), false);
+    set(&session).unwrap();
+    set(&session).unwrap();
+    let error = set(&session).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::PROGRAM_LIMIT_EXCEEDED);
+    session.take_calls();
+    set(&session).unwrap();
+}
