@@ -1,7 +1,11 @@
-//! Sort, and the first rows of an order (Top-N).
+//! Sort, Incremental Sort, and the first rows of an order (Top-N).
 //!
 //! What is in the slots of the input is kept beside the keys and put back. A sort that may need
 //! much memory spills: see [`Sorter`].
+//!
+//! Where rows come in the order of the first keys, they are sorted in batches: a batch ends where
+//! these keys change. The row that shows it is the first of the next batch. Before the input goes
+//! on, that row is put back: joins below find their own row in its slots.
 
 use super::state::State;
 use super::{Context, kept, parts};
@@ -14,17 +18,42 @@ use crate::plan::query::node::{Bound, Node};
 
 /// First rows that are kept in order while rows come. If more are wanted all rows are sorted.
 const MAX_TOP: u64 = 1024;
+/// A batch has at least this many rows, unless fewer are wanted.
+const LEAST_BATCH: u64 = 32;
 
 /// A row's key, and the row.
 type KeyedRow = (Vec<u8>, Vec<u8>);
+
+/// The keys of an order, and how many of the first ones rows come sorted by.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'p> {
+    pub(super) all: &'p [SortKey],
+    pub(super) presorted: usize,
+}
 
 pub(super) struct SortState {
     input: State,
     slots: Vec<Slot>,
     rows: Rows,
+    /// How many rows are wanted of those that are still to come; `None`: all.
+    wanted: Option<u64>,
+    batch: Batch,
     /// A row in the making, and its key.
     bytes: Vec<u8>,
     key: Vec<u8>,
+}
+
+/// Where one batch ends and the next begins.
+#[derive(Default)]
+struct Batch {
+    /// Rows of the batch so far.
+    count: u64,
+    /// The first keys of its last row.
+    first_keys: Vec<u8>,
+    /// The first row of the next batch, if it has been read.
+    ahead: Option<Vec<u8>>,
+    /// There are no more rows.
+    is_last: bool,
 }
 
 enum Rows {
@@ -45,6 +74,8 @@ impl SortState {
             input: State::new(input, cx)?,
             slots: parts::output(input),
             rows: Rows::Unread,
+            wanted: None,
+            batch: Batch::default(),
             bytes: Vec::with_capacity(kept::SMALL_ROW),
             key: Vec::with_capacity(kept::SMALL_ROW),
         })
@@ -52,49 +83,64 @@ impl SortState {
 
     pub(super) fn rescan(&mut self) {
         self.input.rescan();
-        self.rows = Rows::Unread;
+        (self.rows, self.batch) = (Rows::Unread, Batch::default());
     }
 
     pub(super) fn next(
         &mut self,
         input: &Node,
-        keys: &[SortKey],
+        keys: Keys<'_>,
         bound: Option<&Bound>,
         cx: &mut Context<'_>,
     ) -> Result<bool> {
         if let Rows::Unread = self.rows {
-            self.rows = match bound.map(|bound| rows_wanted(bound, cx)).transpose()?.flatten() {
-                Some(0) => Rows::End,
-                Some(wanted) if wanted <= MAX_TOP => self.top(input, keys, wanted as usize, cx)?,
-                _ => self.sort(input, keys, cx)?,
-            };
+            self.wanted = bound.map(|bound| rows_wanted(bound, cx)).transpose()?.flatten();
+            self.rows = self.next_batch(input, keys, cx)?;
         }
+        loop {
+            if self.give(cx)? {
+                return Ok(true);
+            }
+            if matches!(self.rows, Rows::End) || self.batch.is_last {
+                self.rows = Rows::End;
+                return Ok(false);
+            }
+            self.wanted = self.wanted.map(|wanted| wanted.saturating_sub(self.batch.count));
+            self.rows = self.next_batch(input, keys, cx)?;
+        }
+    }
+
+    /// Puts the next sorted row into the slots. False if there is none.
+    fn give(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         match &mut self.rows {
             Rows::Top { rows, given, .. } => {
                 let Some((_, row)) = rows.get(*given) else { return Ok(false) };
                 *given += 1;
                 kept::load(row, &self.slots, &mut cx.rows)?;
-                Ok(true)
             }
-            Rows::Sorted(sorted) => match sorted.next()? {
-                Some(row) => {
-                    kept::load(row, &self.slots, &mut cx.rows)?;
-                    cx.work().tick()?;
-                    Ok(true)
-                }
-                None => {
-                    self.rows = Rows::End;
-                    Ok(false)
-                }
-            },
-            Rows::Unread | Rows::End => Ok(false),
+            Rows::Sorted(sorted) => {
+                let Some(row) = sorted.next()? else { return Ok(false) };
+                kept::load(row, &self.slots, &mut cx.rows)?;
+                cx.work().tick()?;
+            }
+            Rows::Unread | Rows::End => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn next_batch(&mut self, input: &Node, keys: Keys<'_>, cx: &mut Context<'_>) -> Result<Rows> {
+        self.batch.count = 0;
+        match self.wanted {
+            Some(0) => Ok(Rows::End),
+            Some(wanted) if wanted <= MAX_TOP => self.top(input, keys, wanted as usize, cx),
+            _ => self.sort(input, keys, cx),
         }
     }
 
-    fn sort(&mut self, input: &Node, keys: &[SortKey], cx: &mut Context<'_>) -> Result<Rows> {
+    fn sort(&mut self, input: &Node, keys: Keys<'_>, cx: &mut Context<'_>) -> Result<Rows> {
         let mut sorter = Sorter::new(cx.work().resources);
-        while self.next_row(input, cx)? {
-            self.set_key(keys, None, cx)?;
+        while self.next_row(input, keys, cx)? {
+            self.set_key(keys.all, None, cx)?;
             self.bytes.clear();
             kept::save(cx, &self.slots, &mut self.bytes)?;
             sorter.push(&self.key, &self.bytes, &|| cx.work().tick())?;
@@ -106,18 +152,18 @@ impl SortState {
     fn top(
         &mut self,
         input: &Node,
-        keys: &[SortKey],
+        keys: Keys<'_>,
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Result<Rows> {
         let mut held = Held::new(&cx.work().resources.memory, "Sort");
         let mut top: Vec<KeyedRow> = Vec::new();
         let mut used = 0;
-        while self.next_row(input, cx)? {
+        while self.next_row(input, keys, cx)? {
             let is_full = top.len() == wanted;
             let last =
                 if is_full { Some(top.last().map_or(&[][..], |(key, _)| key)) } else { None };
-            if !self.set_key(keys, last, cx)? {
+            if !self.set_key(keys.all, last, cx)? {
                 continue;
             }
             let place = top.partition_point(|(before, _)| *before <= self.key);
@@ -139,12 +185,43 @@ impl SortState {
         Ok(Rows::Top { rows: top, given: 0, _held: held })
     }
 
-    fn next_row(&mut self, input: &Node, cx: &mut Context<'_>) -> Result<bool> {
-        if !self.input.next(input, cx)? {
+    /// Brings the next row of the batch into the slots. False at the batch's end.
+    fn next_row(&mut self, input: &Node, keys: Keys<'_>, cx: &mut Context<'_>) -> Result<bool> {
+        let is_new = match self.batch.ahead.take() {
+            Some(row) => {
+                kept::load(&row, &self.slots, &mut cx.rows)?;
+                false
+            }
+            None => {
+                if self.batch.is_last || !self.input.next(input, cx)? {
+                    self.batch.is_last = true;
+                    return Ok(false);
+                }
+                cx.work().tick()?;
+                true
+            }
+        };
+        if is_new && keys.presorted > 0 && self.is_ahead(keys, cx)? {
             return Ok(false);
         }
-        cx.work().tick()?;
+        self.batch.count += 1;
         Ok(true)
+    }
+
+    /// Whether the row that has been read is the first of the next batch. Then it is kept.
+    fn is_ahead(&mut self, keys: Keys<'_>, cx: &Context<'_>) -> Result<bool> {
+        self.key.clear();
+        let env = cx.env();
+        keys.all.iter().take(keys.presorted).try_for_each(|key| key.push(&env, &mut self.key))?;
+        let least = self.wanted.map_or(LEAST_BATCH, |wanted| wanted.min(LEAST_BATCH));
+        let is_ahead = self.batch.count >= least && self.batch.first_keys != self.key;
+        std::mem::swap(&mut self.batch.first_keys, &mut self.key);
+        if is_ahead {
+            let mut row = Vec::with_capacity(kept::SMALL_ROW);
+            kept::save(cx, &self.slots, &mut row)?;
+            self.batch.ahead = Some(row);
+        }
+        Ok(is_ahead)
     }
 
     /// Makes the key of the current row. False if the row is not before `last`, the key of a row

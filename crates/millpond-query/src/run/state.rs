@@ -15,7 +15,7 @@ use super::nested_loop::NestedLoopState;
 use super::sample::SampleState;
 use super::scan::ScanState;
 use super::set_operation::{AppendState, SetOpState};
-use super::sort::SortState;
+use super::sort::{Keys, SortState};
 use super::system_scan::SystemScanState;
 use super::window::WindowState;
 use super::{Context, cte};
@@ -154,8 +154,8 @@ impl State {
             }
             (Self::NestedLoop(state), Node::NestedLoop(join)) => state.next(join, cx),
             (Self::Limit(state), Node::Limit(limit)) => state.next(limit, cx),
-            (Self::Sort(state), Node::Sort { input, keys, bound }) => {
-                state.next(input, keys, bound.as_ref(), cx)
+            (Self::Sort(state), Node::Sort { input, keys, presorted, bound }) => {
+                state.next(input, Keys { all: keys, presorted: *presorted }, bound.as_ref(), cx)
             }
             (Self::Aggregate(state), Node::Aggregate(aggregate)) => state.next(aggregate, cx),
             (Self::HashJoin(state), Node::HashJoin(join)) => state.next(join, cx),

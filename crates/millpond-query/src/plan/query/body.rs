@@ -151,6 +151,7 @@ impl Planning<'_> {
                     path.wrap(|input| Node::Sort {
                         input: Box::new(input),
                         keys: order,
+                        presorted: 0,
                         bound: None,
                     });
                 }
@@ -194,8 +195,8 @@ impl Planning<'_> {
             _ => None,
         };
         path.cost += sort_cost(path.rows);
-        let keys = sort.to_vec();
-        path.wrap(|input| Node::Sort { input: Box::new(input), keys, bound });
+        let (keys, presorted) = (sort.to_vec(), path.presorted);
+        path.wrap(|input| Node::Sort { input: Box::new(input), keys, presorted, bound });
         path.ordered = true;
         Ok(())
     }
@@ -229,8 +230,7 @@ impl Planning<'_> {
         let width = rows.first().map_or(0, Vec::len);
         let targets = columns_of(slot, width);
         let node = Node::Values { slot, rows };
-        let one_row = count <= 1.0;
-        Ok(Path { node, targets, rows: count.max(1.0), cost: count, ordered: false, one_row })
+        Ok(Path { one_row: count <= 1.0, ..Path::of(node, targets, count.max(1.0), count) })
     }
 
     fn set_operation(&mut self, operation: &SetOperation, pushed: &[(Slot, Expr)]) -> Result<Path> {
@@ -265,7 +265,7 @@ impl Planning<'_> {
             }
         };
         let targets = columns_of(slot, width);
-        Ok(Path { node, targets, rows: rows.max(1.0), cost, ordered: false, one_row: false })
+        Ok(Path::of(node, targets, rows.max(1.0), cost))
     }
 
     /// The queries of a chain of UNIONs whose duplicates are treated alike.
@@ -318,6 +318,11 @@ fn columns_of(slot: Slot, width: usize) -> Vec<Expr> {
 }
 
 impl Path {
+    /// Any number of rows in any order.
+    pub(super) fn of(node: Node, targets: Vec<Expr>, rows: f64, cost: f64) -> Self {
+        Self { node, targets, rows, cost, ordered: false, presorted: 0, one_row: false }
+    }
+
     /// Puts a node on top.
     pub(super) fn wrap(&mut self, make: impl FnOnce(Node) -> Node) {
         let input = std::mem::replace(&mut self.node, Node::Result { filter: None });

@@ -6,7 +6,7 @@ use super::Planning;
 use super::conditions::{Conditions, Places, Progress};
 use super::method::{Joined, Method};
 use super::node::{Demand, HashJoin, NestedLoop, Node, Sample, Scan};
-use super::order::{Part, Wanted};
+use super::order::{Part, Wanted, Way};
 use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
 use super::select::Path;
 use super::slot_set::SlotSet;
@@ -26,7 +26,7 @@ impl Planning<'_> {
     ) -> Result<Path> {
         let conditions = Conditions::new(self, problem, more);
         let way = self.way(problem, &conditions, wanted)?;
-        let sort = if way.ordered { wanted.sort } else { &[] };
+        let sort = wanted.sort.get(..way.presorted).unwrap_or_default();
         let mut progress = Progress::new(&conditions);
         let mut node: Option<Node> = None;
         for step in &way.steps {
@@ -53,9 +53,9 @@ impl Planning<'_> {
             Some(node) => filtered(filtered(node, rest), conditions.gates),
             None => Node::Result { filter: all_of(rest) },
         };
-        let (rows, cost) = (way.rows, way.cost);
-        let (ordered, one_row) = (way.ordered, way.one_row);
-        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, one_row })
+        let (ordered, presorted) = (wanted.is_met(&way), way.presorted);
+        let Way { rows, cost, one_row, .. } = way;
+        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, presorted, one_row })
     }
 
     fn join_item(
@@ -241,7 +241,7 @@ impl Planning<'_> {
             }
         };
         let node = filtered(node, own);
-        Ok(Path { node, targets: Vec::new(), rows, cost: rows, ordered: false, one_row: false })
+        Ok(Path::of(node, Vec::new(), rows, rows))
     }
 
     /// A full join. Without a pair of keys all rows of the right side stand under one key. Each row
@@ -257,7 +257,7 @@ impl Planning<'_> {
         let join = HashJoin::new(JoinKind::Full, (outer.node, inner.node), keys, on);
         let node = Node::HashJoin(Box::new(join));
         let node = filtered(node, own);
-        Ok(Path { node, targets: Vec::new(), rows, cost, ordered: false, one_row: false })
+        Ok(Path::of(node, Vec::new(), rows, cost))
     }
 
     /// The rows and the cost of a query for a row that is there, if conditions on both can be told

@@ -49,7 +49,7 @@ fn below(node: &mut Node, is_drained: bool) {
             below(&mut join.outer, is_drained);
             below(&mut join.inner, true);
         }
-        Node::Sort { input, .. } => below(input, true),
+        Node::Sort { input, presorted, .. } => below(input, is_drained || *presorted == 0),
         Node::Aggregate(aggregate) => {
             let is_read = matches!(aggregate.strategy, Strategy::Plain | Strategy::Hashed);
             below(&mut aggregate.input, is_drained || is_read);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     fn sorted(input: Node) -> Node {
-        Node::Sort { input: Box::new(input), keys: Vec::new(), bound: None }
+        Node::Sort { input: Box::new(input), keys: Vec::new(), presorted: 0, bound: None }
     }
 
     fn looped(kind: JoinKind, inner: Node) -> Node {

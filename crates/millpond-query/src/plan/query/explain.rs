@@ -217,7 +217,8 @@ impl Explain<'_> {
             }
             Node::HashJoin(join) => format!("Hash{}", kind(join.kind, false)),
             Node::Materialize { .. } => "Materialize".into(),
-            Node::Sort { .. } => "Sort".into(),
+            Node::Sort { presorted: 0, .. } => "Sort".into(),
+            Node::Sort { .. } => "Incremental Sort".into(),
             Node::Limit(_) => "Limit".into(),
             Node::Distinct { sorted: true, .. } => "Unique".into(),
             Node::Distinct { .. } => "HashAggregate".into(),
@@ -246,9 +247,13 @@ impl Explain<'_> {
         match node {
             Node::HashJoin(join) => self.hash_conditions(join, place),
             Node::NestedLoop(join) => self.condition("Join Filter", join.on.as_ref(), place),
-            Node::Sort { keys, .. } => {
-                let keys = self.sort_keys(keys);
-                self.note(place, format!("Sort Key: {keys}"));
+            Node::Sort { keys, presorted, .. } => {
+                let sorted = self.sort_keys(keys);
+                self.note(place, format!("Sort Key: {sorted}"));
+                if let Some(first @ [_, ..]) = keys.get(..*presorted) {
+                    let sorted = self.sort_keys(first);
+                    self.note(place, format!("Presorted Key: {sorted}"));
+                }
             }
             Node::Distinct { keys, sorted: false, .. } => {
                 let keys = self.list(keys);

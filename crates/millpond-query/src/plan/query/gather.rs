@@ -102,7 +102,9 @@ impl Marking<'_> {
                 self.below(&mut join.outer, is_drained);
                 self.below(&mut join.inner, true);
             }
-            Node::Sort { input, .. } => self.below(input, true),
+            Node::Sort { input, presorted, .. } => {
+                self.below(input, is_drained || *presorted == 0);
+            }
             Node::Aggregate(aggregate) => self.below(&mut aggregate.input, true),
             Node::SetOp { left, right, .. } => {
                 self.below(&mut left.0, true);

@@ -41,7 +41,6 @@ impl Planning<'_> {
         let sort = self.sort_keys(&query.order_by)?;
         let wanted = Wanted { sort: &sort, limit, or_hashed: false };
         let mut path = self.solve(&problem, &[], wanted)?;
-        path.ordered &= !sort.is_empty();
         path.targets = self.resolve_all(&select.targets)?;
         self.sorted(&mut path, query, &sort, true)?;
         let locks = query.locks.clone();

@@ -81,7 +81,7 @@ impl Planning<'_> {
         slots: Joined<'_>,
     ) -> (f64, Method, f64) {
         let Side { keyed, alone, lateral, kind } = side;
-        let keeps_order = way.ordered && keyed.by_key;
+        let keeps_order = way.presorted > 0 && keyed.by_key;
         let outer = way.rows.max(1.0);
         let mut pairs = outer * alone.rows;
         let mut has_keys = false;

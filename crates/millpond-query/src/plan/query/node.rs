@@ -203,10 +203,13 @@ pub enum Node {
     Materialize {
         input: Box<Node>,
     },
-    /// Sort; with `bound` only that many rows are wanted (Top-N).
+    /// Sort; with `bound` only that many rows are wanted (Top-N). Rows come in the order of the
+    /// first `presorted` keys: if that is not 0, only rows that are equal in these are sorted
+    /// together (Incremental Sort).
     Sort {
         input: Box<Node>,
         keys: Vec<SortKey>,
+        presorted: usize,
         bound: Option<Bound>,
     },
     Limit(Box<Limit>),

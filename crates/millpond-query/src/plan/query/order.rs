@@ -30,8 +30,8 @@ pub(super) struct Way {
     pub(super) steps: Vec<Step>,
     pub(super) rows: f64,
     pub(super) cost: f64,
-    /// Rows come in the order that was wanted.
-    pub(super) ordered: bool,
+    /// Rows come in the order of that many of the first keys that were wanted.
+    pub(super) presorted: usize,
     /// There is no more than one row.
     pub(super) one_row: bool,
     /// The first rows are found by values from outside of the problem.
@@ -144,8 +144,8 @@ impl Planning<'_> {
             }
         }
         let [policy, ..] = POLICIES;
-        if let Some(start) = self.start_of(problem, wanted.sort) {
-            let (start, sort) = (Some(start), wanted.sort);
+        if let Some((start, keys)) = self.start_of(problem, conditions, wanted) {
+            let (start, sort) = (Some(start), &wanted.sort[..keys]);
             // Of rows in the wanted order perhaps only a few are read.
             let most = if wanted.limit.is_some() { None } else { least(&best) };
             consider(self.way_from(problem, conditions, start, sort, policy, most)?, &mut best);
@@ -164,17 +164,37 @@ impl Planning<'_> {
         way.ok_or_else(|| SqlError::internal("a join without an order"))
     }
 
-    /// The item whose columns are all that rows are to be ordered by.
-    fn start_of(&self, problem: &Problem<'_>, sort: &[SortKey]) -> Option<usize> {
-        let mut slots = SlotSet::default();
-        sort.iter().for_each(|key| slots.add(&self.slots_of(&key.expr)));
-        if slots.is_empty() {
-            return None;
-        }
-        problem.items.iter().position(|item| {
+    /// The item that rows are to be ordered by, and how many of the first keys its columns are. All
+    /// of them are, or an index has the order of these and the first rows are all that is wanted.
+    fn start_of(
+        &self,
+        problem: &Problem<'_>,
+        conditions: &Conditions<'_>,
+        wanted: Wanted<'_>,
+    ) -> Option<(usize, usize)> {
+        let slots_of = |keys: &[SortKey]| {
+            let mut slots = SlotSet::default();
+            keys.iter().for_each(|key| slots.add(&self.slots_of(&key.expr)));
+            slots
+        };
+        let first = wanted.sort.iter().map(|key| self.slots_of(&key.expr));
+        let first = first.into_iter().find(|slots| !slots.is_empty())?;
+        let at = problem.items.iter().position(|item| {
             matches!(item.relation, Relation::Table { .. })
-                && slots.is_within(&item.slots, &item.slots)
-        })
+                && first.is_within(&item.slots, &item.slots)
+        })?;
+        let item = &problem.items[at];
+        let is_own =
+            |keys: &usize| slots_of(&wanted.sort[..*keys]).is_within(&item.slots, &item.slots);
+        let all = wanted.sort.len();
+        let most = (1..=all).rev().find(is_own)?;
+        if wanted.limit.is_none() {
+            return (most == all).then_some((at, most));
+        }
+        let ready = Progress::new(conditions).ready(conditions, &item.slots);
+        let has_order =
+            |keys: &usize| self.is_ordered(item, conditions, &ready, &wanted.sort[..*keys]);
+        (1..=most).rev().find(has_order).map(|keys| (at, keys))
     }
 
     /// The way that begins so. `None` if it costs as much as `most`, or more: each step only adds.
@@ -220,7 +240,7 @@ impl Planning<'_> {
             steps: Vec::new(),
             rows: 1.0,
             cost: 0.0,
-            ordered: !sort.is_empty(),
+            presorted: sort.len(),
             one_row: true,
             by_key: false,
         };
@@ -228,8 +248,8 @@ impl Planning<'_> {
             let item = &problem.items[start];
             let ready = progress.take(conditions, &item.slots);
             let cost = self.item_cost(problem, start, conditions, &ready, sort)?;
-            if !sort.is_empty() {
-                way.ordered = self.is_ordered(item, conditions, &ready, sort);
+            if !sort.is_empty() && !self.is_ordered(item, conditions, &ready, sort) {
+                way.presorted = 0;
             }
             (way.rows, way.cost) = (cost.rows, cost.cost);
             (way.one_row, way.by_key) = (cost.one_row, cost.by_key);
@@ -324,7 +344,7 @@ impl Planning<'_> {
         way.cost += cost;
         way.rows = rows;
         way.one_row &= dependent.kind != JoinKind::Left || side.keyed.one_row;
-        way.ordered &= !matches!(method, Method::Hash { .. });
+        way.joined_by(method);
         progress.take(conditions, &dependent.adds);
         progress.add(way, Part::Dependent(at), method, &dependent.adds);
         Ok(())
@@ -345,7 +365,7 @@ impl Progress {
         way.cost += cost.cost;
         way.rows = rows;
         way.one_row &= cost.one_row;
-        way.ordered &= !matches!(method, Method::Hash { .. });
+        way.joined_by(method);
         self.add(way, Part::Item(at), method, &item.slots);
     }
 
@@ -357,6 +377,13 @@ impl Progress {
 }
 
 impl Way {
+    /// Rows that are hashed lose their order.
+    fn joined_by(&mut self, method: Method) {
+        if matches!(method, Method::Hash { .. }) {
+            self.presorted = 0;
+        }
+    }
+
     pub(super) fn cost(&self) -> Cost {
         Cost { rows: self.rows, cost: self.cost, by_key: self.by_key, one_row: self.one_row }
     }
@@ -368,12 +395,22 @@ impl Wanted<'_> {
         if self.sort.is_empty() {
             return way.cost;
         }
-        match (way.ordered || way.one_row, self.limit) {
+        match (self.is_met(way) || way.one_row, self.limit) {
             (true, Some(limit)) => way.cost * (limit / way.rows).min(1.0),
             (true, None) => way.cost,
+            (false, Some(limit)) if way.presorted > 0 => {
+                // Nothing is known of how many rows are equal in the keys that come sorted.
+                let read = (limit + way.rows.sqrt()).min(way.rows);
+                way.cost * (read / way.rows) + sort_cost(read)
+            }
             (false, _) if self.or_hashed => way.cost + way.rows * KEEP,
             (false, _) => way.cost + sort_cost(way.rows),
         }
+    }
+
+    /// Whether rows come in the order.
+    pub(super) fn is_met(&self, way: &Way) -> bool {
+        !self.sort.is_empty() && way.presorted == self.sort.len()
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Path {
     pub(super) cost: f64,
     /// Rows come in the order that was wanted.
     pub(super) ordered: bool,
+    /// Rows come in the order of that many of the first keys that were wanted.
+    pub(super) presorted: usize,
     pub(super) one_row: bool,
 }
 
@@ -49,9 +51,7 @@ impl Planning<'_> {
                 let limit = limit.filter(|_| plain);
                 let or_hashed = matches!(select.distinct, Distinct::All);
                 let wanted = Wanted { sort: &order, limit, or_hashed };
-                let mut path = self.solve(&problem, &[], wanted)?;
-                path.ordered &= !order.is_empty();
-                path
+                self.solve(&problem, &[], wanted)?
             }
         };
         if let Some(having) = &select.having {
@@ -68,7 +68,7 @@ impl Planning<'_> {
             path.node = self.window(path.node, window, &mut sorted)?;
         }
         if !select.windows.is_empty() {
-            path.ordered = !sort.is_empty() && sorted.starts_with(sort);
+            (path.ordered, path.presorted) = (!sort.is_empty() && sorted.starts_with(sort), 0);
         }
         if !sets_later {
             self.set_steps(&mut path, &select.sets)?;
@@ -176,7 +176,8 @@ impl Planning<'_> {
             accelerated: Acceleration::No,
         }));
         let ordered = is_sorted && plain && by_keys.is_some() && !sort.is_empty();
-        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, one_row })
+        let presorted = 0;
+        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, presorted, one_row })
     }
 
     /// The order whose first row has the only value asked for: `min` or `max` of a column of a
@@ -238,7 +239,7 @@ impl Planning<'_> {
             input
         } else {
             sorted.clone_from(&keys);
-            Node::Sort { input: Box::new(input), keys, bound: None }
+            Node::Sort { input: Box::new(input), keys, presorted: 0, bound: None }
         };
         let mut calls = Vec::with_capacity(window.calls.len());
         for call in &window.calls {

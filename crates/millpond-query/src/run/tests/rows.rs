@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyze::tree::SetOperator;
-use crate::plan::query::node::{Bound, Limit};
+use crate::plan::query::node::{Bound, Limit, NestedLoop};
 
 fn sorted(bound: Option<(i32, Option<i32>)>, key: SortKey) -> QueryPlan {
     let bound = bound.map(|(limit, offset)| Bound { limit: int(limit), offset: offset.map(int) });
@@ -10,7 +10,7 @@ fn sorted(bound: Option<(i32, Option<i32>)>, key: SortKey) -> QueryPlan {
         0,
         &[&[Some(2), Some(1)], &[None, Some(2)], &[Some(1), Some(3)], &[Some(2), Some(4)]],
     );
-    let root = Node::Sort { input: Box::new(rows), keys: vec![key], bound };
+    let root = Node::Sort { input: Box::new(rows), keys: vec![key], presorted: 0, bound };
     plan(root, vec![col(0, 0), col(0, 1)])
 }
 
@@ -34,7 +34,7 @@ fn first_rows_are_those_of_the_whole_order() {
     let rows: Vec<Vec<Expr>> = (0..97).map(|i| vec![cell(i * 5), cell(i * i + i / 3)]).collect();
     let sorted = |keys: &[SortKey], bound| {
         let input = Box::new(Node::Values { slot: Slot(0), rows: rows.clone() });
-        let root = Node::Sort { input, keys: keys.to_vec(), bound };
+        let root = Node::Sort { input, keys: keys.to_vec(), presorted: 0, bound };
         try_rows(&plan(root, vec![col(0, 0), col(0, 1)])).unwrap()
     };
     for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -50,6 +50,32 @@ fn first_rows_are_those_of_the_whole_order() {
     }
 }
 
+/// Rows that come in the order of the first key, from a join: in batches they give what one sort
+/// of all gives, and the join goes on after each.
+#[test]
+fn batches_of_presorted_rows_give_the_whole_order() {
+    for rows_of_a_key in [1, 3, 50, 400] {
+        let left: Vec<Vec<Expr>> = (0..120).map(|i| vec![int(i / rows_of_a_key)]).collect();
+        let right: Vec<Vec<Expr>> = (0..5).map(|i| vec![int(i * 3 % 5)]).collect();
+        let sorted = |presorted, bound| {
+            let left = Node::Values { slot: Slot(0), rows: left.clone() };
+            let right = Node::Values { slot: Slot(1), rows: right.clone() };
+            let join = NestedLoop::new(JoinKind::Inner, left, right, None);
+            let input = Box::new(Node::NestedLoop(Box::new(join)));
+            let keys = vec![key(col(0, 0)), key(col(1, 0))];
+            let root = Node::Sort { input, keys, presorted, bound };
+            try_rows(&plan(root, vec![col(0, 0), col(1, 0)])).unwrap()
+        };
+        let all = sorted(0, None);
+        assert_eq!(all.len(), 600);
+        assert_eq!(sorted(1, None), all, "{rows_of_a_key}");
+        for count in [0, 1, 2, 31, 33, 100, 599, 2000] {
+            let first = sorted(1, Some(Bound { limit: int(count), offset: None }));
+            assert_eq!(first, all[..all.len().min(count as usize)], "{rows_of_a_key} {count}");
+        }
+    }
+}
+
 #[test]
 fn expressions_of_rows_that_are_not_wanted_may_fail() {
     let rows = [[Some(1), Some(1)], [Some(2), Some(0)]];
@@ -58,7 +84,8 @@ fn expressions_of_rows_that_are_not_wanted_may_fail() {
     let input = Box::new(values(0, &rows));
     let keys = vec![key(col(0, 0)), key(quotient)];
     let bound = Some(Bound { limit: int(1), offset: None });
-    let error = try_rows(&plan(Node::Sort { input, keys, bound }, vec![col(0, 0)])).unwrap_err();
+    let error = try_rows(&plan(Node::Sort { input, keys, presorted: 0, bound }, vec![col(0, 0)]))
+        .unwrap_err();
     assert_eq!(error.sqlstate.as_str(), "22012");
 }
 
@@ -68,7 +95,7 @@ fn large_sort_spills_and_gives_all_rows() {
     for bound in [None, Some(Bound { limit: int(10), offset: None })] {
         let count = if bound.is_some() { 10 } else { 5000 };
         let input = Box::new(Node::Values { slot: Slot(0), rows: rows.clone() });
-        let root = Node::Sort { input, keys: vec![key(col(0, 0))], bound };
+        let root = Node::Sort { input, keys: vec![key(col(0, 0))], presorted: 0, bound };
         let found = try_rows(&plan(root, vec![col(0, 0)])).unwrap();
         let expected: Vec<String> = (0..count).map(|i: i32| i.to_string()).collect();
         assert_eq!(found, expected);
@@ -179,7 +206,12 @@ fn union_is_append_with_distinct() {
     let keys = vec![col(2, 0)];
     let hashed = Node::Distinct { input: Box::new(append()), keys: keys.clone(), sorted: false };
     gives(&plan(hashed, keys.clone()), &["1", "NULL", "2", "3", "4"]);
-    let input = Node::Sort { input: Box::new(append()), keys: vec![key(col(2, 0))], bound: None };
+    let input = Node::Sort {
+        input: Box::new(append()),
+        keys: vec![key(col(2, 0))],
+        presorted: 0,
+        bound: None,
+    };
     let sorted = Node::Distinct { input: Box::new(input), keys: keys.clone(), sorted: true };
     gives(&plan(sorted, keys), &["1", "2", "3", "4", "NULL"]);
 }
