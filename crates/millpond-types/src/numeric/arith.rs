@@ -3,7 +3,10 @@
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
 
-use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts};
+use super::{
+    Decimal, LONG_SIGN, MAX_SCALE, Numeric, NumericError, NumericRef, Parts, SHORT, SHORT_SIGN,
+    SPECIAL, Small,
+};
 
 /// A quotient has at least this many significant digits.
 const MIN_SIGNIFICANT_DIGITS: i32 = 16;
@@ -18,15 +21,9 @@ impl From<i64> for Numeric {
 
 impl From<i128> for Numeric {
     fn from(value: i128) -> Self {
-        let mut magnitude = value.unsigned_abs();
-        let mut decimal = Decimal { negative: value < 0, ..Decimal::default() };
-        while magnitude > 0 {
-            decimal.digits.insert(0, (magnitude % 10000) as u16);
-            magnitude /= 10000;
-        }
-        decimal.weight = decimal.digits.len() as i32 - 1;
-        // Eleven digits at most: always representable.
-        Self::from_decimal(decimal).unwrap_or_else(|_| Self::nan())
+        // Ten digits at most: always representable.
+        let small = Small { coefficient: value, exponent: 0, dscale: 0 };
+        small.to_numeric().unwrap_or_else(|_| Self::nan())
     }
 }
 
@@ -70,6 +67,26 @@ impl Decimal {
         Self::from_big_rounded(&self.to_big(), i64::from(scale), dscale)
     }
 
+    /// Cuts behind `places` digits after the point (before it, if negative).
+    pub fn truncated(mut self, places: i32) -> Self {
+        self.dscale = places.max(0) as u16;
+        // Digits behind the point are those of weight -1 and below, four to each.
+        let whole_groups = places.div_euclid(4);
+        let rest = places.rem_euclid(4) as u32;
+        let keep = i64::from(self.weight) + 1 + i64::from(whole_groups);
+        let full = usize::try_from(keep).unwrap_or(0);
+        if keep < 0 || self.digits.len() <= full {
+            if keep < 0 {
+                self.digits.clear();
+            }
+            return self;
+        }
+        let cut = 10u16.pow(4 - rest);
+        self.digits[full] -= self.digits[full] % cut;
+        self.digits.truncate(full + 1);
+        self
+    }
+
     /// Decimal digits before the point (zero or negative for small numbers).
     fn whole_digits(&self) -> i64 {
         let first = self.digits.first().copied().unwrap_or(0);
@@ -87,6 +104,10 @@ impl NumericRef<'_> {
     /// Converts to a column's precision and scale: rounds, and fails if the value is too large.
     pub fn with_precision(self, precision: u16, scale: i16) -> Result<Numeric, NumericError> {
         let overflow = NumericError::FieldOverflow { precision, scale };
+        if let Some(rounded) = self.small().and_then(|small| small.round(scale)) {
+            let fits = rounded.has_whole_digits(i32::from(precision) - i32::from(scale));
+            return if fits { rounded.to_numeric() } else { Err(overflow) };
+        }
         match self.parts() {
             Parts::NaN => Ok(Numeric::nan()),
             Parts::Infinity | Parts::NegInfinity => Err(overflow),
@@ -103,6 +124,24 @@ impl NumericRef<'_> {
 
     /// Rounds to `scale` digits after the point, half away from zero.
     pub fn round(self, scale: i16) -> Result<Numeric, NumericError> {
+        match self.small().and_then(|small| small.round(scale)) {
+            Some(rounded) => rounded.to_numeric(),
+            None => self.round_any(scale),
+        }
+    }
+
+    /// Cuts behind `places` digits after the point (before it, if negative).
+    pub fn truncate(self, places: i32) -> Result<Numeric, NumericError> {
+        if let Some(cut) = self.small().and_then(|small| small.truncate(places)) {
+            return cut.to_numeric();
+        }
+        match self.parts() {
+            Parts::Finite(decimal) => Numeric::from_decimal(decimal.truncated(places)),
+            _ => Ok(self.to_owned()),
+        }
+    }
+
+    pub(super) fn round_any(self, scale: i16) -> Result<Numeric, NumericError> {
         match self.parts() {
             Parts::Finite(decimal) => Numeric::from_decimal(decimal.round(scale)),
             _ => Ok(self.to_owned()),
@@ -136,15 +175,19 @@ impl NumericRef<'_> {
 
     /// The number with the other sign.
     pub fn neg(self) -> Numeric {
-        match self.parts() {
-            Parts::NaN => Numeric::nan(),
-            Parts::Infinity => Numeric::neg_infinity(),
-            Parts::NegInfinity => Numeric::infinity(),
-            Parts::Finite(mut decimal) => {
-                decimal.negative = !decimal.negative;
-                // It was representable before.
-                Numeric::from_decimal(decimal).unwrap_or_else(|_| Numeric::nan())
+        let mut number = self.to_owned();
+        match self.header() {
+            // NaN and zero have no sign.
+            Some(header) if self.signum() != 0 && !self.is_nan() => {
+                let header = match header & SPECIAL {
+                    SPECIAL => return infinity_with_sign(-self.signum()),
+                    SHORT => header ^ SHORT_SIGN,
+                    _ => header ^ LONG_SIGN,
+                };
+                number.set_header(header);
+                number
             }
+            _ => number,
         }
     }
 
@@ -155,11 +198,10 @@ impl NumericRef<'_> {
 
     /// -1, 0 or 1; 1 for NaN.
     pub fn signum(self) -> i32 {
-        match self.parts() {
-            Parts::NegInfinity => -1,
-            Parts::Finite(decimal) if decimal.is_zero() => 0,
-            Parts::Finite(decimal) if decimal.negative => -1,
-            _ => 1,
+        match self.magnitude() {
+            Some(magnitude) => magnitude.sign(),
+            None if self.parts() == Parts::NegInfinity => -1,
+            None => 1,
         }
     }
 
@@ -222,6 +264,15 @@ impl NumericRef<'_> {
 
     /// The remainder, with the sign of the dividend.
     pub fn rem(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
+        if let (Some(a), Some(b)) = (self.small(), other.small())
+            && let Some(remainder) = a.rem(b)
+        {
+            return remainder.to_numeric();
+        }
+        self.rem_any(other)
+    }
+
+    pub(super) fn rem_any(self, other: NumericRef<'_>) -> Result<Numeric, NumericError> {
         match (self.parts(), other.parts()) {
             (Parts::NaN, _) | (_, Parts::NaN) => Ok(Numeric::nan()),
             (_, Parts::Finite(b)) if b.is_zero() => Err(NumericError::DivisionByZero),
@@ -236,6 +287,14 @@ impl NumericRef<'_> {
 
     /// Rounds to a 64-bit whole number. An error carries the name of the target type.
     pub fn to_i64(self, target: &'static str) -> Result<i64, NumericError> {
+        let rounded = self.small().and_then(|small| small.round(0));
+        match rounded.and_then(|whole| whole.whole()) {
+            Some(whole) => Ok(whole),
+            None => self.to_i64_any(target),
+        }
+    }
+
+    pub(super) fn to_i64_any(self, target: &'static str) -> Result<i64, NumericError> {
         match self.parts() {
             Parts::NaN => Err(NumericError::NotConvertible("NaN", target)),
             Parts::Infinity | Parts::NegInfinity => {
@@ -251,6 +310,13 @@ impl NumericRef<'_> {
 
     /// The nearest float (infinite when out of range).
     pub fn to_f64(self) -> f64 {
+        match self.small().and_then(Small::to_f64) {
+            Some(float) => float,
+            None => self.to_f64_any(),
+        }
+    }
+
+    pub(super) fn to_f64_any(self) -> f64 {
         match self.parts() {
             Parts::NaN => f64::NAN,
             Parts::Infinity => f64::INFINITY,

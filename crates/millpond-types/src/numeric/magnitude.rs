@@ -37,7 +37,7 @@ impl<'a> NumericRef<'a> {
 
 impl Magnitude<'_> {
     /// Below, equal to or above zero: -1, 0, 1.
-    fn sign(&self) -> i32 {
+    pub(super) fn sign(&self) -> i32 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
             (false, true) => -1,

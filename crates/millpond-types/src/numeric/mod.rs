@@ -14,12 +14,13 @@
 //! Zero has no digits, weight 0 and no sign. Each pair of number and display scale has one form
 //! (the short one if it fits), but equal numbers may differ in display scale.
 //!
-//! `arith` does arithmetic (through the `bigdecimal` crate), for most numbers by `small`; `text`
-//! parses and prints.
+//! `arith` does arithmetic (through the `bigdecimal` crate), for most numbers by `small` and
+//! `rounding`; `text` parses and prints.
 
 mod arith;
 mod magnitude;
 mod root;
+mod rounding;
 mod small;
 mod text;
 
@@ -40,6 +41,16 @@ const SPECIAL: u16 = 0xc000;
 const SHORT: u16 = 0x8000;
 const SHORT_SIGN: u16 = 0x2000;
 const LONG_SIGN: u16 = 0x4000;
+/// The display scales of the short form are below this.
+const SHORT_DSCALE: u16 = 64;
+/// The weights of the short form.
+const SHORT_WEIGHTS: std::ops::Range<i32> = -64..64;
+
+/// The header of the short form, for a scale and a weight that it has.
+fn short_header(negative: bool, dscale: u16, weight: i32) -> u16 {
+    let sign = if negative { SHORT_SIGN } else { 0 };
+    SHORT | sign | dscale << 7 | (weight + 64) as u16
+}
 
 /// What can go wrong with decimal numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +135,12 @@ impl Numeric {
         NumericRef(&self.0)
     }
 
+    fn set_header(&mut self, header: u16) {
+        if let Some(bytes) = self.0.first_chunk_mut() {
+            *bytes = header.to_le_bytes();
+        }
+    }
+
     /// Builds a number from its parts.
     pub fn from_parts(parts: Parts) -> Result<Self, NumericError> {
         match parts {
@@ -141,9 +158,8 @@ impl Numeric {
             return Err(NumericError::Overflow);
         }
         let mut bytes = SmallVec::new();
-        if decimal.dscale < 64 && (-64..64).contains(&decimal.weight) {
-            let sign = if decimal.negative { SHORT_SIGN } else { 0 };
-            let header = SHORT | sign | decimal.dscale << 7 | (decimal.weight + 64) as u16;
+        if decimal.dscale < SHORT_DSCALE && SHORT_WEIGHTS.contains(&decimal.weight) {
+            let header = short_header(decimal.negative, decimal.dscale, decimal.weight);
             bytes.extend_from_slice(&header.to_le_bytes());
         } else {
             let sign = if decimal.negative { LONG_SIGN } else { 0 };
@@ -182,7 +198,7 @@ impl<'a> NumericRef<'a> {
         Numeric(SmallVec::from_slice(self.0))
     }
 
-    fn header(self) -> Option<u16> {
+    pub(in crate::numeric) fn header(self) -> Option<u16> {
         self.0.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
     }
 
@@ -207,7 +223,7 @@ impl<'a> NumericRef<'a> {
 
     /// Whether this is NaN.
     pub fn is_nan(self) -> bool {
-        matches!(self.parts(), Parts::NaN)
+        self.header().is_none_or(|header| header & SPECIAL == SPECIAL && header & !SPECIAL == 0)
     }
 }
 

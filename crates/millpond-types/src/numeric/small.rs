@@ -1,15 +1,18 @@
 //! Arithmetic of numbers whose digits fit a machine's integer: most numbers that people keep.
 //!
-//! Nothing here rounds but [`Small::div`]. What does not fit is `None`, and `arith` computes it by
-//! way of the `bigdecimal` crate.
+//! Nothing here rounds but [`Small::div`]; see `rounding`. What does not fit is `None`, and `arith`
+//! computes it by way of the `bigdecimal` crate.
 
 use smallvec::SmallVec;
 
-use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts, SHORT, SHORT_SIGN};
+use super::{
+    Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts, SHORT, SHORT_DSCALE, SHORT_SIGN,
+    SHORT_WEIGHTS, short_header,
+};
 
 /// Digits of base 10000 that fit, with room for a sum.
 const MAX_DIGITS: usize = 9;
-const BASE: i128 = 10_000;
+pub(super) const BASE: i128 = 10_000;
 /// Its first powers.
 const POWERS: [i64; 4] = [1, 10_000, 100_000_000, 1_000_000_000_000];
 /// Digits that fit into 64 bits.
@@ -18,9 +21,9 @@ const DIGITS_OF_U64: usize = 4;
 /// A number of few digits, for arithmetic without memory: `coefficient * 10000^exponent`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Small {
-    coefficient: i128,
-    exponent: i32,
-    dscale: u16,
+    pub(super) coefficient: i128,
+    pub(super) exponent: i32,
+    pub(super) dscale: u16,
 }
 
 impl NumericRef<'_> {
@@ -138,7 +141,7 @@ impl Parts {
 
 impl Small {
     /// The coefficient for a lower exponent.
-    fn aligned(self, exponent: i32) -> Option<i128> {
+    pub(super) fn aligned(self, exponent: i32) -> Option<i128> {
         let shift = u32::try_from(self.exponent - exponent).ok()?;
         if shift == 0 {
             return Some(self.coefficient);
@@ -220,12 +223,20 @@ impl Small {
             };
             digits[first] = digit as u16;
         }
-        Numeric::from_decimal(Decimal {
-            negative: self.coefficient < 0,
-            weight: self.exponent + (digits.len() - first) as i32 - 1,
-            dscale: self.dscale,
-            digits: SmallVec::from_slice(&digits[first..]),
-        })
+        let weight = self.exponent + (digits.len() - first) as i32 - 1;
+        let end = digits.iter().rposition(|digit| *digit != 0).map_or(first, |last| last + 1);
+        let digits = &digits[first..end];
+        let negative = self.coefficient < 0;
+        if self.dscale >= SHORT_DSCALE || !SHORT_WEIGHTS.contains(&weight) || digits.is_empty() {
+            let (dscale, digits) = (self.dscale, SmallVec::from_slice(digits));
+            return Numeric::from_decimal(Decimal { negative, weight, dscale, digits });
+        }
+        let mut bytes = SmallVec::<[u8; 24]>::new();
+        bytes.extend_from_slice(&short_header(negative, self.dscale, weight).to_le_bytes());
+        for digit in digits {
+            bytes.extend_from_slice(&digit.to_le_bytes());
+        }
+        Ok(Numeric(bytes))
     }
 }
 

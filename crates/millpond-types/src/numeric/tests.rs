@@ -205,6 +205,47 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn small_numbers_are_rounded_as_large_ones(
+        a in number(), b in number(), scale in -12i16..12, precision in 1u16..30,
+    ) {
+        let (x, y) = (a.as_ref(), b.as_ref());
+        let rounded = x.round_any(scale).unwrap();
+        prop_assert_eq!(x.round(scale).unwrap().to_string(), rounded.to_string());
+        let Parts::Finite(decimal) = x.parts() else { panic!("a number without a value") };
+        let cut = Numeric::from_decimal(decimal.clone().truncated(scale.into())).unwrap();
+        prop_assert_eq!(x.truncate(scale.into()).unwrap().to_string(), cut.to_string());
+        if y.signum() != 0 {
+            prop_assert_eq!(x.rem(y).unwrap().to_string(), x.rem_any(y).unwrap().to_string());
+        }
+        prop_assert_eq!(x.to_i64("bigint"), x.to_i64_any("bigint"));
+        prop_assert_eq!(x.to_f64().to_bits(), x.to_f64_any().to_bits());
+        let limit: Numeric = format!("1e{}", i32::from(precision) - i32::from(scale)).parse().unwrap();
+        let fits = rounded.as_ref().abs() < limit;
+        let stored = x.with_precision(precision, scale);
+        prop_assert_eq!(stored.map(|number| number.to_string()).ok(), fits.then(|| rounded.to_string()));
+        let negative = Decimal { negative: !decimal.negative, ..decimal };
+        prop_assert_eq!(x.neg().to_string(), Numeric::from_decimal(negative).unwrap().to_string());
+        // The bytes of a number are the same however it was made.
+        let sum = x.add(y).unwrap();
+        let read = num(&sum.to_string());
+        prop_assert_eq!(sum.as_ref().bytes(), read.as_ref().bytes());
+    }
+
+    #[test]
+    fn short_texts_are_read_as_long_ones(text in "[0-9]{0,9}\\.?[0-9]{0,9}", negative: bool) {
+        let text = if negative { format!("-{text}") } else { text };
+        // An exponent takes the long way.
+        match (text.parse::<Numeric>(), format!("{text}e0").parse::<Numeric>()) {
+            (Ok(short), Ok(long)) => prop_assert_eq!(short.as_ref().bytes(), long.as_ref().bytes()),
+            (short, long) => prop_assert!(short.is_err() && long.is_err()),
+        }
+    }
+}
+
 #[test]
 fn integers_of_a_scale_are_numbers_of_that_scale() {
     for (text, scale, value) in [

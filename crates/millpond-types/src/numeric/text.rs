@@ -3,7 +3,9 @@
 use std::fmt::{Display, Formatter, Write};
 use std::str::FromStr;
 
-use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts};
+use smallvec::SmallVec;
+
+use super::{Decimal, MAX_SCALE, Numeric, NumericError, NumericRef, Parts, Small};
 
 /// An exponent of larger magnitude than this is an overflow, whatever the digits are.
 const MAX_EXPONENT: i64 = 200_000;
@@ -19,6 +21,9 @@ impl FromStr for Numeric {
             Some(b'+') => (false, &trimmed[1..]),
             _ => (false, trimmed),
         };
+        if let Some(small) = Small::parse(unsigned.as_bytes(), negative) {
+            return small.to_numeric();
+        }
         if unsigned.eq_ignore_ascii_case("nan") && unsigned.len() == trimmed.len() {
             return Ok(Self::nan());
         }
@@ -112,39 +117,40 @@ impl Display for NumericRef<'_> {
 }
 
 fn write_decimal(decimal: &Decimal, out: &mut impl Write) -> std::fmt::Result {
+    let mut text = SmallVec::<[u8; 64]>::new();
     if decimal.negative {
-        out.write_char('-')?;
+        text.push(b'-');
     }
     let digit = |weight: i32| -> u16 {
         let index = decimal.weight - weight;
         usize::try_from(index).ok().and_then(|i| decimal.digits.get(i)).copied().unwrap_or(0)
     };
     if decimal.weight < 0 || decimal.is_zero() {
-        out.write_char('0')?;
+        text.push(b'0');
     } else {
-        write!(out, "{}", digit(decimal.weight))?;
+        let first = four_digits(digit(decimal.weight));
+        let zeros = first.iter().take_while(|digit| **digit == b'0').count().min(3);
+        text.extend_from_slice(&first[zeros..]);
         for weight in (0..decimal.weight).rev() {
-            write!(out, "{:04}", digit(weight))?;
+            text.extend_from_slice(&four_digits(digit(weight)));
         }
     }
-    if decimal.dscale == 0 {
-        return Ok(());
-    }
-    out.write_char('.')?;
-    let mut left = usize::from(decimal.dscale);
-    let mut weight = -1;
-    while left > 0 {
-        let group = digit(weight);
-        if left >= 4 {
-            write!(out, "{group:04}")?;
-        } else {
-            let shown = left as u32;
-            write!(out, "{:0width$}", group / 10u16.pow(4 - shown), width = left)?;
+    if decimal.dscale > 0 {
+        text.push(b'.');
+        let end = text.len() + usize::from(decimal.dscale);
+        let mut weight = -1;
+        while text.len() < end {
+            text.extend_from_slice(&four_digits(digit(weight)));
+            weight -= 1;
         }
-        left = left.saturating_sub(4);
-        weight -= 1;
+        text.truncate(end);
     }
-    Ok(())
+    out.write_str(std::str::from_utf8(&text).map_err(|_| std::fmt::Error)?)
+}
+
+/// A digit of base 10000 as four of base 10.
+fn four_digits(digit: u16) -> [u8; 4] {
+    [digit / 1000, digit / 100 % 10, digit / 10 % 10, digit % 10].map(|one| b'0' + one as u8)
 }
 
 impl Display for Numeric {

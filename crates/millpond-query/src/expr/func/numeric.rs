@@ -267,27 +267,7 @@ pub(super) fn floor(x: NumericRef<'_>) -> Result<Numeric> {
 
 /// Cuts after this many digits behind the point (before it, if negative).
 fn trunc(x: NumericRef<'_>, places: i32) -> Result<Numeric> {
-    let Parts::Finite(decimal) = x.parts() else { return Ok(x.to_owned()) };
-    Ok(Numeric::from_decimal(truncated(decimal, scale(places).into()))?)
-}
-
-fn truncated(mut decimal: Decimal, places: i32) -> Decimal {
-    decimal.dscale = places.max(0) as u16;
-    // Digits behind the point are those of weight -1 and below, four to each.
-    let whole_groups = places.div_euclid(4);
-    let rest = places.rem_euclid(4) as u32;
-    let keep = i64::from(decimal.weight) + 1 + i64::from(whole_groups);
-    let full = usize::try_from(keep).unwrap_or(0);
-    if keep < 0 || decimal.digits.len() <= full {
-        if keep < 0 {
-            decimal.digits.clear();
-        }
-        return decimal;
-    }
-    let cut = 10u16.pow(4 - rest);
-    decimal.digits[full] -= decimal.digits[full] % cut;
-    decimal.digits.truncate(full + 1);
-    decimal
+    Ok(x.truncate(scale(places).into())?)
 }
 
 /// `n!`
