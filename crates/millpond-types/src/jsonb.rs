@@ -73,6 +73,21 @@ fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     take(rest, length)
 }
 
+/// Goes on behind the next value.
+fn skip(rest: &mut &[u8]) -> Option<()> {
+    match *take(rest, 1)?.first()? {
+        NULL | FALSE | TRUE => {}
+        NUMBER | STRING => drop(take_sized(rest)?),
+        ARRAY | OBJECT => {
+            let length = take_u32(rest)? as usize;
+            take_u32(rest)?;
+            take(rest, length)?;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
 /// Reads the next value, with its bytes.
 fn next<'a>(rest: &mut &'a [u8]) -> Option<(Json<'a>, &'a [u8])> {
     let start = *rest;
@@ -146,12 +161,20 @@ impl<'a> JsonObject<'a> {
 
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<(Json<'a>, &'a [u8])> {
-        self.iter().find(|(own, ..)| *own == name).map(|(_, value, bytes)| (value, bytes))
+        let mut rest = self.bytes;
+        while take_sized(&mut rest)? != name.as_bytes() {
+            skip(&mut rest)?;
+        }
+        next(&mut rest)
     }
 }
 
 /// Writes values. The bytes of arrays and objects are put together from those of their parts.
 pub mod write {
+    use std::ops::Range;
+
+    use smallvec::SmallVec;
+
     use super::{ARRAY, FALSE, NULL, NUMBER, NumericRef, OBJECT, STRING, TRUE};
 
     /// The most bytes that a string has, and that the parts of an array or object have together.
@@ -204,38 +227,123 @@ pub mod write {
         sized(value.as_bytes(), out)
     }
 
-    fn container(
-        (tag, what): (u8, TooLong),
-        count: usize,
-        parts: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), TooLong> {
-        out.push(tag);
-        out.extend_from_slice(&length(parts.len(), what)?);
+    /// What stands before the parts of an array or object: its tag, and room for their length and
+    /// number.
+    const HEAD: usize = 9;
+
+    fn begin(tag: u8, out: &mut Vec<u8>) -> usize {
+        let start = out.len();
+        out.extend_from_slice(&[tag, 0, 0, 0, 0, 0, 0, 0, 0]);
+        start
+    }
+
+    /// Writes the length and number of parts in front of them.
+    fn end(start: usize, count: usize, what: TooLong, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        let bytes = length(out.len() - start - HEAD, what)?;
         // Each part has a byte or more.
-        out.extend_from_slice(&length(count, what)?);
-        out.extend_from_slice(parts);
+        let count = length(count, what)?;
+        if let Some([_, head @ ..]) = out.get_mut(start..start + HEAD) {
+            let (of_bytes, of_count) = head.split_at_mut(bytes.len());
+            of_bytes.copy_from_slice(&bytes);
+            of_count.copy_from_slice(&count);
+        }
         Ok(())
     }
 
-    /// Appends an array of values that have been written one after the other.
-    pub fn array(count: usize, elements: &[u8], out: &mut Vec<u8>) -> Result<(), TooLong> {
-        container((ARRAY, TooLong::Array), count, elements, out)
+    /// Appends an object. Of members of one name the last stays.
+    pub fn object<'a>(
+        members: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TooLong> {
+        let mut object = Object::begin(out);
+        for (name, value) in members {
+            object.member(name, out)?;
+            out.extend_from_slice(value);
+        }
+        object.end(out)
     }
 
-    /// Appends an object. Of members of one name the last stays.
-    pub fn object(mut members: Vec<(&str, &[u8])>, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        // A stable sort of the reverse: the last of each name comes first.
-        members.reverse();
-        members.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-        members.dedup_by(|later, first| later.0 == first.0);
-        let mut parts = Vec::new();
-        for (name, value) in &members {
-            sized(name.as_bytes(), &mut parts)?;
-            parts.extend_from_slice(value);
-            length(parts.len(), TooLong::Object)?;
+    /// An array whose elements are appended one after the other.
+    #[derive(Debug)]
+    pub struct Array {
+        start: usize,
+        count: usize,
+    }
+
+    impl Array {
+        /// Begins an array at the end of `out`.
+        pub fn begin(out: &mut Vec<u8>) -> Self {
+            Self { start: begin(ARRAY, out), count: 0 }
         }
-        container((OBJECT, TooLong::Object), members.len(), &parts, out)
+
+        /// The next element follows.
+        pub fn element(&mut self) {
+            self.count += 1;
+        }
+
+        /// All elements are there.
+        pub fn end(self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+            end(self.start, self.count, TooLong::Array, out)
+        }
+    }
+
+    /// An object whose members are appended one after the other, in any order.
+    #[derive(Debug)]
+    pub struct Object {
+        start: usize,
+        /// Where the members begin.
+        members: SmallVec<[usize; 8]>,
+    }
+
+    impl Object {
+        /// Begins an object at the end of `out`.
+        pub fn begin(out: &mut Vec<u8>) -> Self {
+            Self { start: begin(OBJECT, out), members: SmallVec::new() }
+        }
+
+        /// A member begins; its value follows.
+        pub fn member(&mut self, name: &str, out: &mut Vec<u8>) -> Result<(), TooLong> {
+            length(out.len() - self.start - HEAD, TooLong::Object)?;
+            self.members.push(out.len());
+            sized(name.as_bytes(), out)
+        }
+
+        /// All members are there. Brings them in order; of members of one name the last stays.
+        pub fn end(self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+            let Self { start, members } = self;
+            let is_before =
+                |pair: &[usize]| matches!(pair, [a, b] if name_at(out, *a) < name_at(out, *b));
+            let count = match members.windows(2).all(is_before) {
+                true => members.len(),
+                false => reorder(start + HEAD, &members, out),
+            };
+            end(start, count, TooLong::Object, out)
+        }
+    }
+
+    /// The length and the bytes of the name of the member that begins there.
+    fn name_at(bytes: &[u8], at: usize) -> (usize, &[u8]) {
+        let mut rest = bytes.get(at..).unwrap_or_default();
+        let name = super::take_sized(&mut rest).unwrap_or_default();
+        (name.len(), name)
+    }
+
+    /// Sorts the members that begin at these places, and drops all but the last of each name.
+    /// Returns how many are left.
+    fn reorder(from: usize, members: &[usize], out: &mut Vec<u8>) -> usize {
+        let parts = out.split_off(from);
+        let ends = members.iter().skip(1).copied().chain([from + parts.len()]);
+        let mut ranges: SmallVec<[Range<usize>; 8]> =
+            members.iter().zip(ends).map(|(start, end)| start - from..end - from).collect();
+        let name = |range: &Range<usize>| name_at(&parts, range.start);
+        // A stable sort of the reverse: the last of each name comes first.
+        ranges.reverse();
+        ranges.sort_by(|a, b| name(a).cmp(&name(b)));
+        ranges.dedup_by(|later, first| name(later) == name(first));
+        for range in &ranges {
+            out.extend_from_slice(parts.get(range.clone()).unwrap_or_default());
+        }
+        ranges.len()
     }
 }
 

@@ -71,19 +71,10 @@ impl Expr {
                     _ => cast::cast(value, *ty, *explicit, options)?,
                 }
             }
-            Expr::Concat(pair) => {
-                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
-                match (a.datum(), b.datum()) {
-                    (Datum::Text(a), Datum::Text(b)) => {
-                        func::check_length(a.len() + b.len())?;
-                        Value::Text([a, b].concat()).into()
-                    }
-                    (Datum::Bytea(a), Datum::Bytea(b)) => {
-                        func::check_length(a.len() + b.len())?;
-                        Value::Bytea([a, b].concat()).into()
-                    }
-                    _ => Val::Borrowed(Datum::Null),
-                }
+            Expr::Concat(_) => {
+                let mut joined = Value::Text(String::new());
+                self.append(env, &mut joined, &mut false)?;
+                joined.into()
             }
             Expr::Func(func, args) => func::call(*func, args, env)?,
             Expr::SubPlan(call) => match env.subplans {
@@ -92,6 +83,30 @@ impl Expr {
             },
             Expr::Subquery(_) => return Err(SqlError::internal("a subquery that was not planned")),
         })
+    }
+
+    /// Appends texts, or byte strings, that `||` joins, so that a chain of them is put together
+    /// once. A part that is NULL makes the whole NULL; all parts are evaluated.
+    fn append(&self, env: &Env<'_>, joined: &mut Value, has_begun: &mut bool) -> Result<()> {
+        if let Expr::Concat(pair) = self {
+            pair.0.append(env, joined, has_begun)?;
+            return pair.1.append(env, joined, has_begun);
+        }
+        let part = self.eval(env)?;
+        let is_first = !std::mem::replace(has_begun, true);
+        match (part.datum(), &mut *joined) {
+            (Datum::Bytea(part), Value::Text(_)) if is_first => *joined = Value::Bytea(part.into()),
+            (Datum::Text(part), Value::Text(text)) => {
+                func::check_length(text.len() + part.len())?;
+                text.push_str(part);
+            }
+            (Datum::Bytea(part), Value::Bytea(bytes)) => {
+                func::check_length(bytes.len() + part.len())?;
+                bytes.extend_from_slice(part);
+            }
+            _ => *joined = Value::Null,
+        }
+        Ok(())
     }
 
     /// The value of a condition; `None` is unknown.
@@ -222,7 +237,7 @@ fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
     };
     let pattern = escaped.as_deref().unwrap_or(pattern);
     let found = if parts.ignore_case {
-        let lower = |s: &str| func::mapped(s, char::to_lowercase);
+        let lower = |s: &str| func::mapped(s, func::Case::Lower);
         like::matches(&lower(text), &lower(pattern), Some('\\'))?
     } else {
         like::matches(text, pattern, Some('\\'))?

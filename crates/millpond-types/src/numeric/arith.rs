@@ -3,6 +3,9 @@
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
 
+use smallvec::SmallVec;
+
+use super::text::from_decimal_digits;
 use super::{
     Decimal, LONG_SIGN, MAX_SCALE, Numeric, NumericError, NumericRef, Parts, SHORT, SHORT_SIGN,
     SPECIAL, Small,
@@ -53,7 +56,7 @@ impl Decimal {
         let (coefficient, scale) = rounded.into_bigint_and_exponent();
         let (sign, digits) = coefficient.to_radix_be(10);
         let point = digits.len() as i64 - scale;
-        super::text::from_decimal_digits(&digits, point, sign == Sign::Minus, dscale)
+        from_decimal_digits(&digits, point, sign == Sign::Minus, dscale)
     }
 
     /// Rounds to `scale` digits after the point (before it, if negative).
@@ -347,8 +350,12 @@ impl Numeric {
         let text = format!("{value:.*e}", significant - 1);
         // For example "1.50000000000000e0". Trailing zeros carry no information.
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let digits = digits.trim_end_matches('0').trim_end_matches('.');
-        format!("{digits}e{exponent}").parse().unwrap_or_else(|_| Self::nan())
+        let digits = digits.trim_end_matches('0').bytes().filter(u8::is_ascii_digit);
+        let digits = SmallVec::<[u8; 20]>::from_iter(digits.map(|digit| digit - b'0'));
+        let point = 1 + exponent.parse::<i64>().unwrap_or(0);
+        let dscale = (digits.len() as i64 - point).max(0) as u16;
+        let decimal = from_decimal_digits(&digits, point, value < 0.0, dscale);
+        Self::from_decimal(decimal).unwrap_or_else(|_| Self::nan())
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) use json::aggregate as json_aggregate;
 pub use quote::quoted_name;
 pub use series::Series;
 pub use string::check_length;
-pub(super) use string::mapped;
+pub(super) use string::{Case, mapped};
 pub use system::format_type;
 pub(crate) use system::type_named;
 
@@ -286,17 +286,39 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
     if let Body::Exprs(body) = proc.body {
         return body(args, env);
     }
-    let mut values = smallvec::SmallVec::<[Val<'a>; 3]>::new();
-    for arg in args {
-        values.push(arg.eval(env)?);
+    // To collect arguments takes as long as to call most functions.
+    match args {
+        [a] => {
+            let a = a.eval(env)?;
+            call_with(proc, &[a.datum()], env)
+        }
+        [a, b] => {
+            let (a, b) = (a.eval(env)?, b.eval(env)?);
+            call_with(proc, &[a.datum(), b.datum()], env)
+        }
+        [a, b, c] => {
+            let (a, b, c) = (a.eval(env)?, b.eval(env)?, c.eval(env)?);
+            call_with(proc, &[a.datum(), b.datum(), c.datum()], env)
+        }
+        _ => {
+            let mut values = smallvec::SmallVec::<[Val<'a>; 4]>::new();
+            for arg in args {
+                values.push(arg.eval(env)?);
+            }
+            let datums: smallvec::SmallVec<[Datum<'_>; 4]> =
+                values.iter().map(Val::datum).collect();
+            call_with(proc, &datums, env)
+        }
     }
-    if proc.strict && values.iter().any(Val::is_null) {
+}
+
+fn call_with<'a>(proc: &Proc, datums: &[Datum<'_>], env: &Env<'_>) -> Result<Val<'a>> {
+    if proc.strict && datums.iter().any(Datum::is_null) {
         return Ok(Val::Borrowed(Datum::Null));
     }
-    let datums: smallvec::SmallVec<[Datum<'_>; 3]> = values.iter().map(Val::datum).collect();
     let value = match proc.body {
-        Body::Datums(body) | Body::Sleep(body) => body(&datums, env)?,
-        Body::Lock(function) => session::lock(function, &datums, env)?,
+        Body::Datums(body) | Body::Sleep(body) => body(datums, env)?,
+        Body::Lock(function) => session::lock(function, datums, env)?,
         Body::Exprs(_) | Body::Conversion | Body::OfOperator(_) => {
             return Err(SqlError::internal("a function that is not called"));
         }

@@ -20,8 +20,8 @@ pub(super) static PROCS: &[Proc] = &[
     // The binder adds the spaces.
     proc(1375, "octet_length", &[BPCHAR], INT4, body!(|s: &str| s.len() as i32)),
     proc(1811, "bit_length", &[TEXT], INT4, body!(|s: &str| bits(s.len()))),
-    proc(870, "lower", &[TEXT], TEXT, body!(|s: &str| mapped(s, char::to_lowercase))),
-    proc(871, "upper", &[TEXT], TEXT, body!(|s: &str| mapped(s, char::to_uppercase))),
+    proc(870, "lower", &[TEXT], TEXT, body!(|s: &str| mapped(s, Case::Lower))),
+    proc(871, "upper", &[TEXT], TEXT, body!(|s: &str| mapped(s, Case::Upper))),
     proc(872, "initcap", &[TEXT], TEXT, body!(|s: &str| initcap(s))),
     proc(
         884,
@@ -162,16 +162,30 @@ fn bits(bytes: usize) -> Result<i32> {
         .ok_or_else(|| super::integer::range("integer"))
 }
 
-/// Each character by its simple mapping: one that has several characters as its counterpart stays.
-pub(in crate::expr) fn mapped<I: Iterator<Item = char> + ExactSizeIterator>(
-    s: &str,
-    map: fn(char) -> I,
-) -> String {
-    s.chars().map(|c| mapped_char(c, map)).collect()
+/// Which letters are wanted.
+#[derive(Clone, Copy)]
+pub(in crate::expr) enum Case {
+    Lower,
+    Upper,
 }
 
-fn mapped_char<I: Iterator<Item = char> + ExactSizeIterator>(c: char, map: fn(char) -> I) -> char {
-    let mut mapped = map(c);
+/// Each character by its simple mapping: one that has several characters as its counterpart stays.
+pub(in crate::expr) fn mapped(s: &str, case: Case) -> String {
+    match case {
+        Case::Lower if s.is_ascii() => s.to_ascii_lowercase(),
+        Case::Upper if s.is_ascii() => s.to_ascii_uppercase(),
+        _ => s.chars().map(|c| mapped_char(c, case)).collect(),
+    }
+}
+
+fn mapped_char(c: char, case: Case) -> char {
+    match case {
+        Case::Lower => simple(c, c.to_lowercase()),
+        Case::Upper => simple(c, c.to_uppercase()),
+    }
+}
+
+fn simple(c: char, mut mapped: impl ExactSizeIterator<Item = char>) -> char {
     match (mapped.len(), mapped.next()) {
         (1, Some(mapped)) => mapped,
         _ => c,
@@ -183,11 +197,8 @@ fn initcap(s: &str) -> String {
     let mut in_word = false;
     s.chars()
         .map(|c| {
-            let mapped = if in_word {
-                mapped_char(c, char::to_lowercase)
-            } else {
-                mapped_char(c, char::to_uppercase)
-            };
+            let mapped =
+                if in_word { mapped_char(c, Case::Lower) } else { mapped_char(c, Case::Upper) };
             in_word = c.is_alphanumeric();
             mapped
         })

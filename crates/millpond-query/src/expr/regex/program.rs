@@ -3,15 +3,20 @@
 //! A program is made of a node of the expression's tree, and finds where that node matches.
 //! `search` runs it, in time proportional to the text times the program.
 
+use std::cell::RefCell;
+
 use super::bad;
 use super::node::{Assert, Node, NodeId, Tree};
 use super::parse::TOO_COMPLEX;
+use super::search::Threads;
 use crate::error::Result;
 
 /// Steps at most.
 const MAX_STEPS: usize = 100_000;
 /// Nodes within nodes at most.
 const MAX_DEPTH: usize = 1000;
+/// Lists of threads that are kept: a condition within a search has its own.
+const MAX_SPARE: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
@@ -33,14 +38,78 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) steps: Vec<Step>,
+    first: First,
+    /// Lists of threads that are not in use.
+    spare: RefCell<Vec<Threads>>,
 }
+
+/// The ASCII characters that a match can begin with; `None`: it may begin at any place.
+type First = Option<Box<[bool; 128]>>;
 
 impl Program {
     pub(super) fn of(tree: &Tree, node: NodeId) -> Result<Self> {
-        let mut program = Program { steps: Vec::new() };
+        let mut program = Program { steps: Vec::new(), first: None, spare: RefCell::default() };
         program.compile(tree, node, 0)?;
         program.push(Step::Match)?;
+        program.first = program.first_characters(tree);
         Ok(program)
+    }
+
+    /// What the steps take that come before any other character. A condition may hold.
+    fn first_characters(&self, tree: &Tree) -> First {
+        let mut first = Box::new([false; 128]);
+        let (mut seen, mut open) = (vec![false; self.steps.len()], vec![0]);
+        while let Some(step) = open.pop() {
+            if std::mem::replace(&mut seen[step], true) {
+                continue;
+            }
+            match self.steps[step] {
+                Step::Char(c) => {
+                    if let Some(own) = first.get_mut(c as usize) {
+                        *own = true;
+                    }
+                }
+                Step::Set(id) => {
+                    let Node::Set(set) = &tree.nodes[id] else { return None };
+                    for (c, own) in ('\0'..).zip(first.iter_mut()) {
+                        *own |= set.has(c);
+                    }
+                }
+                Step::Assert(_) | Step::Look(_) => open.push(step + 1),
+                Step::Split(a, b) => open.extend([a, b]),
+                Step::Jump(to) => open.push(to),
+                Step::Match => return None,
+            }
+        }
+        Some(first)
+    }
+
+    /// Whether a match may begin with a character.
+    #[inline]
+    pub(super) fn may_begin_with(&self, c: char) -> bool {
+        match &self.first {
+            Some(first) => first.get(c as usize).copied().unwrap_or(true),
+            None => true,
+        }
+    }
+
+    /// An empty list of threads.
+    pub(super) fn threads(&self) -> Threads {
+        match self.spare.borrow_mut().pop() {
+            Some(mut threads) => {
+                threads.clear();
+                threads
+            }
+            None => Threads::new(self),
+        }
+    }
+
+    /// Keeps a list of threads for the next search.
+    pub(super) fn keep(&self, lists: [Threads; 2]) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < MAX_SPARE {
+            spare.extend(lists);
+        }
     }
 
     fn push(&mut self, step: Step) -> Result<usize> {

@@ -22,7 +22,8 @@ pub(super) struct Search<'a> {
 
 /// Places of a program that are to go on at one character, each with the place in the text where
 /// its match began. Earlier beginnings come first.
-struct Threads {
+#[derive(Debug)]
+pub(super) struct Threads {
     list: Vec<(usize, usize)>,
     /// The round in which each step was last added.
     seen: Vec<u32>,
@@ -30,13 +31,16 @@ struct Threads {
 }
 
 impl Threads {
-    fn new(program: &Program) -> Self {
+    pub(super) fn new(program: &Program) -> Self {
         Threads { list: Vec::new(), seen: vec![0; program.steps.len()], round: 1 }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.list.clear();
-        self.round += 1;
+        self.round = self.round.checked_add(1).unwrap_or_else(|| {
+            self.seen.fill(0);
+            1
+        });
     }
 }
 
@@ -144,7 +148,7 @@ impl Search<'_> {
         to: usize,
         visit: &mut dyn FnMut(usize) -> bool,
     ) -> Result<()> {
-        let (mut now, mut next) = (Threads::new(program), Threads::new(program));
+        let (mut now, mut next) = (program.threads(), program.threads());
         if self.add(program, &mut now, 0, from, from)? && !visit(from) {
             return Ok(());
         }
@@ -166,6 +170,7 @@ impl Search<'_> {
                 break;
             }
         }
+        program.keep([now, next]);
         Ok(())
     }
 
@@ -181,7 +186,7 @@ impl Search<'_> {
 
     /// Whether a match from anywhere ends here.
     fn reaches(&self, program: &Program, end: usize) -> Result<bool> {
-        let (mut now, mut next) = (Threads::new(program), Threads::new(program));
+        let (mut now, mut next) = (program.threads(), program.threads());
         let mut matched = self.add(program, &mut now, 0, 0, 0)?;
         for at in 0..end {
             self.count(now.list.len())?;
@@ -196,6 +201,7 @@ impl Search<'_> {
             matched |= self.add(program, &mut next, 0, at + 1, at + 1)?;
             std::mem::swap(&mut now, &mut next);
         }
+        program.keep([now, next]);
         Ok(matched)
     }
 
@@ -207,9 +213,21 @@ impl Search<'_> {
         from: usize,
         any: bool,
     ) -> Result<Option<usize>> {
-        let (mut now, mut next) = (Threads::new(program), Threads::new(program));
-        let mut best: Option<usize> = None;
-        for at in from..=self.text.len() {
+        let (mut now, mut next) = (program.threads(), program.threads());
+        let (mut best, mut at): (Option<usize>, _) = (None, from);
+        while at <= self.text.len() {
+            if best.is_none() && now.list.is_empty() {
+                // Nothing has begun, and nothing does before such a character.
+                let rest = self.text.get(at..).unwrap_or_default();
+                let skipped = rest.iter().position(|c| program.may_begin_with(*c));
+                let skipped = skipped.unwrap_or(rest.len());
+                if skipped > 0 {
+                    // Conditions that did not hold here may hold there.
+                    now.clear();
+                    at += skipped;
+                    self.count(skipped)?;
+                }
+            }
             if best.is_none() && self.add(program, &mut now, 0, at, at)? {
                 best = Some(at);
             }
@@ -231,7 +249,9 @@ impl Search<'_> {
                 }
             }
             std::mem::swap(&mut now, &mut next);
+            at += 1;
         }
+        program.keep([now, next]);
         Ok(best)
     }
 }

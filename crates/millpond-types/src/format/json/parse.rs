@@ -1,5 +1,7 @@
 //! JSON's grammar.
 
+use std::borrow::Cow;
+
 use crate::jsonb::{MAX_DEPTH, write};
 
 use super::{syntax, too_deep, too_long};
@@ -41,7 +43,9 @@ impl<'a> Reader<'a> {
 
     /// Goes on behind white space.
     pub fn skip_spaces(&mut self) {
-        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let spaces = self.rest.bytes().take_while(is_space).count();
+        self.rest = self.rest.get(spaces..).unwrap_or("");
     }
 
     /// Goes on behind that character, if it is next.
@@ -80,14 +84,14 @@ impl<'a> Reader<'a> {
             return Err(too_deep());
         }
         self.skip_spaces();
-        match self.rest.chars().next() {
-            Some('{') => self.object(depth, out),
-            Some('[') => self.array(depth, out),
-            Some('"') => {
+        match self.rest.bytes().next() {
+            Some(b'{') => self.object(depth, out),
+            Some(b'[') => self.array(depth, out),
+            Some(b'"') => {
                 let text = self.string()?;
                 out.map_or(Ok(()), |out| write::string(&text, out).map_err(too_long))
             }
-            Some('-' | '0'..='9') => self.number(out),
+            Some(b'-' | b'0'..=b'9') => self.number(out),
             _ => self.word(out),
         }
     }
@@ -112,7 +116,7 @@ impl<'a> Reader<'a> {
 
     fn digits(&self, from: usize) -> usize {
         let rest = self.rest.get(from..).unwrap_or("");
-        from + rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())
+        from + rest.bytes().take_while(u8::is_ascii_digit).count()
     }
 
     fn number(&mut self, out: Option<&mut Vec<u8>>) -> Result<()> {
@@ -144,17 +148,17 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A string in quotes.
-    pub fn string(&mut self) -> Result<String> {
+    /// A string in quotes. Without escapes it is a piece of the text.
+    pub fn string(&mut self) -> Result<Cow<'a, str>> {
         self.eat('"');
-        let mut text = String::new();
+        let mut text = Cow::Borrowed("");
         loop {
-            let plain = self.rest.find(|c: char| matches!(c, '"' | '\\') || c < ' ');
-            let Some(end) = plain else {
+            let is_special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..b' ');
+            let Some(end) = self.rest.bytes().position(is_special) else {
                 return Err(syntax("The input string ended unexpectedly."));
             };
             let (part, rest) = self.rest.split_at(end);
-            text.push_str(part);
+            text += part;
             self.rest = rest;
             if self.eat('"') {
                 return Ok(text);
@@ -164,7 +168,7 @@ impl<'a> Reader<'a> {
                 let code = u32::from(c);
                 return Err(syntax(format!("Character with value 0x{code:02x} must be escaped.")));
             }
-            text.push(self.escape()?);
+            text.to_mut().push(self.escape()?);
         }
     }
 
@@ -226,14 +230,16 @@ impl<'a> Reader<'a> {
         char::from_u32(code).ok_or_else(|| syntax(low))
     }
 
-    fn array(&mut self, depth: usize, out: Option<&mut Vec<u8>>) -> Result<()> {
+    fn array(&mut self, depth: usize, mut out: Option<&mut Vec<u8>>) -> Result<()> {
         self.eat('[');
-        let (mut elements, mut count) = (out.as_ref().map(|_| Vec::new()), 0);
+        let mut array = out.as_deref_mut().map(write::Array::begin);
         self.skip_spaces();
         if !self.eat(']') {
             loop {
-                self.value(depth + 1, elements.as_mut())?;
-                count += 1;
+                if let Some(array) = &mut array {
+                    array.element();
+                }
+                self.value(depth + 1, out.as_deref_mut())?;
                 self.skip_spaces();
                 if self.eat(']') {
                     break;
@@ -243,22 +249,23 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        match out.zip(elements) {
-            Some((out, elements)) => write::array(count, &elements, out).map_err(too_long),
+        match out.zip(array) {
+            Some((out, array)) => array.end(out).map_err(too_long),
             None => Ok(()),
         }
     }
 
-    fn object(&mut self, depth: usize, out: Option<&mut Vec<u8>>) -> Result<()> {
+    fn object(&mut self, depth: usize, mut out: Option<&mut Vec<u8>>) -> Result<()> {
         self.eat('{');
-        let mut members = Vec::new();
+        let mut object = out.as_deref_mut().map(write::Object::begin);
         self.skip_spaces();
         if !self.eat('}') {
             loop {
                 let name = self.name()?;
-                let mut value = out.as_ref().map(|_| Vec::new());
-                self.value(depth + 1, value.as_mut())?;
-                members.extend(value.map(|value| (name, value)));
+                if let Some((out, object)) = out.as_deref_mut().zip(object.as_mut()) {
+                    object.member(&name, out).map_err(too_long)?;
+                }
+                self.value(depth + 1, out.as_deref_mut())?;
                 self.skip_spaces();
                 if self.eat('}') {
                     break;
@@ -268,13 +275,14 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        let Some(out) = out else { return Ok(()) };
-        let members = members.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
-        write::object(members.collect(), out).map_err(too_long)
+        match out.zip(object) {
+            Some((out, object)) => object.end(out).map_err(too_long),
+            None => Ok(()),
+        }
     }
 
     /// A member's name and the colon.
-    pub fn name(&mut self) -> Result<String> {
+    pub fn name(&mut self) -> Result<Cow<'a, str>> {
         self.skip_spaces();
         if !self.rest.starts_with('"') {
             return Err(self.unexpected("string"));

@@ -241,24 +241,34 @@ pub(super) fn contained(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
 }
 
 /// The elements that are not NULL, in order, so that they can be searched.
-fn sorted<'a>(of: &Datum<'a>) -> Result<Vec<Datum<'a>>> {
-    let mut elements: Vec<_> = array(of)?.iter().filter(|element| !element.is_null()).collect();
+fn sorted<'a>(of: ArrayRef<'a>) -> Vec<Datum<'a>> {
+    let mut elements: Vec<_> = of.iter().filter(|element| !element.is_null()).collect();
     elements.sort_by(Datum::sort_cmp);
-    Ok(elements)
+    elements
 }
 
 /// Whether each element of `some` is in `all`. NULL is in nothing.
 fn has_all(all: &Datum<'_>, some: &Datum<'_>) -> Result<Value> {
-    let all = sorted(all)?;
-    let found = array(some)?.iter().all(|element| {
+    let (all, some) = (array(all)?, array(some)?);
+    // To sort takes longer than to look at all of them a few times.
+    if some.iter().take(FEW + 1).count() <= FEW {
+        let is_in = |element: &Datum<'_>| all.iter().any(|own| own.sort_cmp(element).is_eq());
+        let found = some.iter().all(|element| !element.is_null() && is_in(&element));
+        return Ok(Value::Bool(found));
+    }
+    let all = sorted(all);
+    let found = some.iter().all(|element| {
         !element.is_null() && all.binary_search_by(|own| own.sort_cmp(&element)).is_ok()
     });
     Ok(Value::Bool(found))
 }
 
+/// So many elements are looked for one by one.
+const FEW: usize = 4;
+
 pub(super) fn overlap(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [a, b] = args else { return Err(wrong_arguments(args.len())) };
-    let a = sorted(a)?;
+    let a = sorted(array(a)?);
     let found = array(b)?.iter().any(|element| {
         !element.is_null() && a.binary_search_by(|own| own.sort_cmp(&element)).is_ok()
     });

@@ -196,7 +196,7 @@ pub(super) fn members_of(pairs: &[Datum<'_>], options: &FormatOptions) -> Result
         members.push((key_text(key, options)?, bytes));
     }
     let members = members.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-    object_bytes(members.collect()).map(jsonb_value)
+    object_bytes(members).map(jsonb_value)
 }
 
 type Pairs<'a> = Vec<(Option<&'a str>, Option<&'a str>)>;
@@ -271,6 +271,5 @@ fn jsonb_of_pairs(pairs: Pairs<'_>) -> Result<Value> {
         write_jsonb(&value, &FormatOptions::default(), &mut bytes)?;
         members.push((name.ok_or_else(no_name)?, bytes));
     }
-    object_bytes(members.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect())
-        .map(jsonb_value)
+    object_bytes(members.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).map(jsonb_value)
 }

@@ -73,7 +73,7 @@ fn concatenated(a: &Datum<'_>, b: &Datum<'_>) -> Result<Value> {
     let ((a, a_bytes), (b, b_bytes)) = (jsonb(a)?, jsonb(b)?);
     let bytes = if let (Json::Object(a), Json::Object(b)) = (a, b) {
         let members = a.iter().chain(b.iter()).map(|(name, _, bytes)| (name, bytes));
-        object_bytes(members.collect())?
+        object_bytes(members)?
     } else {
         let parts = [elements(a, a_bytes), elements(b, b_bytes)].concat();
         array_bytes(parts.into_iter())?
@@ -86,7 +86,7 @@ fn without(of: &Datum<'_>, names: &[&str]) -> Result<Value> {
     let bytes = match jsonb(of)?.0 {
         Json::Object(object) => {
             let members = object.iter().filter(|(name, ..)| !names.contains(name));
-            object_bytes(members.map(|(name, _, bytes)| (name, bytes)).collect())?
+            object_bytes(members.map(|(name, _, bytes)| (name, bytes)))?
         }
         Json::Array(array) => {
             let named = |value: Json<'_>| matches!(value, Json::String(s) if names.contains(&s));

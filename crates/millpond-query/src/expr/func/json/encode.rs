@@ -164,7 +164,7 @@ pub(super) fn write_jsonb(
                 members.push((field.name, value));
             }
             let members = members.iter().map(|(name, value)| (*name, value.as_slice()));
-            out.extend_from_slice(&object_bytes(members.collect())?);
+            out.extend_from_slice(&object_bytes(members)?);
             Ok(())
         }
         datum => {
@@ -190,15 +190,16 @@ pub(super) fn jsonb_array_of<'a>(
     values: impl Iterator<Item = Datum<'a>>,
     options: &FormatOptions,
 ) -> Result<Value> {
-    let (mut parts, mut count, mut out) = (Vec::new(), 0, Vec::new());
+    let mut out = Vec::new();
+    let mut array = write::Array::begin(&mut out);
     for value in values {
-        write_jsonb(&value, options, &mut parts)?;
-        if parts.len() > write::MAX_LENGTH {
+        array.element();
+        write_jsonb(&value, options, &mut out)?;
+        if out.len() > write::MAX_LENGTH {
             return Err(too_long(write::TooLong::Array).into());
         }
-        count += 1;
     }
-    write::array(count, &parts, &mut out).map_err(too_long)?;
+    array.end(&mut out).map_err(too_long)?;
     Ok(jsonb_value(out))
 }
 
@@ -208,18 +209,18 @@ fn write_jsonb_list<'a>(
     options: &FormatOptions,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let (mut parts, mut count) = (Vec::new(), 0);
+    let mut array = write::Array::begin(out);
     if let Some((length, inner)) = lengths.split_first() {
-        count = *length;
-        for _ in 0..count {
+        for _ in 0..*length {
+            array.element();
             if inner.is_empty() {
-                write_jsonb(&elements.next().unwrap_or(Datum::Null), options, &mut parts)?;
+                write_jsonb(&elements.next().unwrap_or(Datum::Null), options, out)?;
             } else {
-                write_jsonb_list(inner, elements, options, &mut parts)?;
+                write_jsonb_list(inner, elements, options, out)?;
             }
         }
     }
-    Ok(write::array(count, &parts, out).map_err(too_long)?)
+    Ok(array.end(out).map_err(too_long)?)
 }
 
 /// A value as the name of a member.

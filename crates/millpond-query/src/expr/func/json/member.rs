@@ -130,7 +130,7 @@ pub(super) fn as_text(oid: u32, bytes: &[u8]) -> Result<Value> {
         let text = std::str::from_utf8(bytes).map_err(|_| wrong_arguments(1))?;
         return Ok(match text.trim_matches([' ', '\t', '\n', '\r']) {
             "null" => Value::Null,
-            text if text.starts_with('"') => Value::Text(Reader::new(text).string()?),
+            text if text.starts_with('"') => Value::Text(Reader::new(text).string()?.into_owned()),
             _ => Value::Text(text.to_owned()),
         });
     }

@@ -93,17 +93,18 @@ fn invalid(message: impl Into<String>) -> SqlError {
 /// A `jsonb` array of elements.
 fn array_bytes<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>> {
     use millpond_types::jsonb::write;
-    let (mut count, mut parts, mut out) = (0, Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut array = write::Array::begin(&mut out);
     for element in elements {
-        parts.extend_from_slice(element);
-        count += 1;
+        array.element();
+        out.extend_from_slice(element);
     }
-    write::array(count, &parts, &mut out).map_err(crate::types::json::too_long)?;
+    array.end(&mut out).map_err(crate::types::json::too_long)?;
     Ok(out)
 }
 
 /// A `jsonb` object of members.
-fn object_bytes(members: Vec<(&str, &[u8])>) -> Result<Vec<u8>> {
+fn object_bytes<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Vec<u8>> {
     use millpond_types::jsonb::write;
     let mut out = Vec::new();
     write::object(members, &mut out).map_err(crate::types::json::too_long)?;

@@ -1,5 +1,7 @@
 //! The elements and the members of a value, as rows.
 
+use std::borrow::Cow;
+
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSON, JSONB};
 
@@ -96,7 +98,7 @@ pub(super) fn each_part<'a>(
     decodes: bool,
     open: char,
     close: char,
-    each: &mut dyn FnMut(String, &'a str) -> Result<()>,
+    each: &mut dyn FnMut(Cow<'a, str>, &'a str) -> Result<()>,
 ) -> Result<bool> {
     let mut reader = if decodes { Reader::new(text) } else { Reader::of_escapes(text) };
     reader.skip_spaces();
@@ -105,7 +107,7 @@ pub(super) fn each_part<'a>(
     }
     reader.skip_spaces();
     while !reader.eat(close) {
-        let name = if open == '{' { reader.name()? } else { String::new() };
+        let name = if open == '{' { reader.name()? } else { Cow::Borrowed("") };
         reader.skip_spaces();
         let start = reader.rest();
         reader.value(0, None)?;
@@ -149,7 +151,9 @@ fn keys(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
     let (function, is_array) = match of {
         Datum::Other(JSON, _) => {
             let text = json(of)?;
-            if each_part(text, true, '{', '}', &mut |name, _| list.push([Value::Text(name)]))? {
+            if each_part(text, true, '{', '}', &mut |name, _| {
+                list.push([Value::Text(name.into_owned())])
+            })? {
                 return Ok(());
             }
             ("json_object_keys", is_json_array(text))
@@ -170,8 +174,9 @@ fn members(args: &[Datum<'_>], function: &str, make: Make, list: &mut RowList<'_
     let [of] = args else { return Err(wrong_arguments(args.len())) };
     if let Datum::Other(JSON, _) = of {
         let text = json(of)?;
-        let each =
-            &mut |name, value: &str| list.push([Value::Text(name), make(JSON, value.as_bytes())?]);
+        let each = &mut |name: Cow<'_, str>, value: &str| {
+            list.push([Value::Text(name.into_owned()), make(JSON, value.as_bytes())?])
+        };
         if each_part(text, true, '{', '}', each)? {
             return Ok(());
         }

@@ -59,7 +59,7 @@ fn strip(value: Json<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
                     members.push((name, strip(value, bytes)?));
                 }
             }
-            object_bytes(members.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect())
+            object_bytes(members.iter().map(|(name, bytes)| (*name, bytes.as_slice())))
         }
         _ => Ok(bytes.to_owned()),
     }

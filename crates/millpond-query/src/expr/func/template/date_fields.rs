@@ -218,7 +218,7 @@ fn mode_of(field: Field) -> Option<Mode> {
 
 /// Reads a text by a template.
 pub(super) fn read(text: &str, template: &str) -> Result<Fields> {
-    let nodes = date_pattern::parse(template);
+    let nodes = date_pattern::parsed(template)?;
     let mut input = Input { text, at: 0 };
     let mut fields = Fields::default();
     let (mut exact, mut extra) = (false, 0);

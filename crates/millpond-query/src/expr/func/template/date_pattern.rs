@@ -1,5 +1,11 @@
 //! The templates of dates and times, as a list of fields and of characters between them.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::error::Result;
+use crate::expr::recent::Recent;
+
 /// A field of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
@@ -244,8 +250,16 @@ fn find(text: &str) -> Option<(Field, &'static str, Case)> {
     }
 }
 
+/// The parts of a template; the thread keeps the last ones.
+pub(super) fn parsed(template: &str) -> Result<Rc<Vec<Node>>> {
+    thread_local! {
+        static RECENT: RefCell<Recent<(), Vec<Node>>> = const { RefCell::new(Recent::new()) };
+    }
+    RECENT.with_borrow_mut(|recent| recent.get(template, (), |text, ()| Ok(parse(text))))
+}
+
 /// Splits a template into its parts.
-pub(super) fn parse(mut text: &str) -> Vec<Node> {
+fn parse(mut text: &str) -> Vec<Node> {
     let mut nodes = Vec::new();
     while !text.is_empty() {
         let (mut fill, mut translated) = (false, false);

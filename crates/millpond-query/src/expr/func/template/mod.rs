@@ -137,7 +137,8 @@ fn number(
     if template.is_empty() {
         return Ok(String::new());
     }
-    let (nodes, mut pattern) = number_pattern::parse(template)?;
+    let parsed = number_pattern::parsed(template)?;
+    let (nodes, mut pattern) = (&parsed.0, parsed.1);
     let shown = text(&mut pattern)?;
-    number_write::write(&nodes, pattern, shown)
+    number_write::write(nodes, pattern, shown)
 }

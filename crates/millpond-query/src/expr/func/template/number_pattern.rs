@@ -1,7 +1,11 @@
 //! The templates of numbers.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::date_pattern::quoted;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::recent::Recent;
 
 /// A part of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,8 +128,17 @@ fn wrong(message: &str) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
+/// The parts of a template; the thread keeps the last ones.
+pub(super) fn parsed(template: &str) -> Result<Rc<(Vec<Node>, Pattern)>> {
+    thread_local! {
+        static RECENT: RefCell<Recent<(), (Vec<Node>, Pattern)>> =
+            const { RefCell::new(Recent::new()) };
+    }
+    RECENT.with_borrow_mut(|recent| recent.get(template, (), |text, ()| parse(text)))
+}
+
 /// Splits a template into its parts.
-pub(super) fn parse(mut text: &str) -> Result<(Vec<Node>, Pattern)> {
+fn parse(mut text: &str) -> Result<(Vec<Node>, Pattern)> {
     let (mut nodes, mut pattern) = (Vec::new(), Pattern::default());
     while !text.is_empty() {
         let found = WORDS.iter().find_map(|(name, word)| {

@@ -21,7 +21,8 @@ pub(super) fn read(text: &str, template: &str) -> Result<Option<Numeric>> {
     if template.is_empty() {
         return Ok(None);
     }
-    let (nodes, pattern) = number_pattern::parse(template)?;
+    let parsed = number_pattern::parsed(template)?;
+    let (nodes, pattern) = (&parsed.0, parsed.1);
     let refused = [(pattern.scientific, "EEEE"), (pattern.roman, "RN")];
     if let Some((_, name)) = refused.iter().find(|(has, _)| *has) {
         let message = format!("\"{name}\" not supported for input");
@@ -41,7 +42,7 @@ pub(super) fn read(text: &str, template: &str) -> Result<Option<Numeric>> {
         if reader.is_done() {
             break;
         }
-        reader.node(node);
+        reader.node(*node);
     }
     let digits = reader.digits.strip_suffix('.').unwrap_or(&reader.digits);
     let digits = format!("{}{digits}", reader.sign.unwrap_or(' '));
