@@ -257,6 +257,14 @@ impl Expr {
         (found.compare == Compare::Eq && !found.all).then_some((found.value, found.array))
     }
 
+    /// The column of `ctid`, if it is one: the number of which the place is made.
+    pub(crate) fn as_place_of_row(&self) -> Option<&Expr> {
+        match self {
+            Expr::Func(func, args) if func.name() == "tid_of_number" => args.first(),
+            _ => None,
+        }
+    }
+
     /// The sides of `text LIKE ANY (patterns)` and the like, with the operator and ANY or ALL.
     pub(crate) fn as_pattern_comparison(&self) -> Option<(&Expr, &'static str, &Expr)> {
         match self {

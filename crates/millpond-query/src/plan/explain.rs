@@ -3,7 +3,7 @@
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 
-use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
+use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Places};
 use super::{
     ChangePlan, InsertPlan, InsertSource, Output, Plan, Planned, Results, SelectPlan, Target, query,
 };
@@ -120,6 +120,20 @@ fn limit(results: &Results, depth: &mut usize, lines: &mut Vec<String>) {
     }
 }
 
+/// What rows at some places have in common.
+pub(in crate::plan) fn tid_condition(places: &Places, names: &dyn Namer) -> String {
+    match places {
+        Places::Items(items) => match items.as_slice() {
+            [one] => format!("(ctid = {})", show(one, names)),
+            items => {
+                let shown: Vec<String> = items.iter().map(|item| show(item, names)).collect();
+                format!("(ctid = ANY (ARRAY[{}]))", shown.join(", "))
+            }
+        },
+        Places::Array(array) => format!("(ctid = ANY ({}))", show(array, names)),
+    }
+}
+
 fn access(
     table: &TableDef,
     access: &Access,
@@ -137,6 +151,10 @@ fn access(
             note(depth, format!("Index Cond: ({})", conditions.join(" AND ")), lines);
         }
         Access::Range(range) => index_range(table, range, names, depth, lines),
+        Access::Places(places) => {
+            push(depth, format!("Tid Scan on {}", table.name), lines);
+            note(depth, format!("TID Cond: {}", tid_condition(places, names)), lines);
+        }
     }
     if let Some(filter) = filter {
         note(depth, format!("Filter: {}", show(filter, names)), lines);
@@ -217,7 +235,7 @@ pub(in crate::plan) fn show(expr: &Expr, names: &dyn Namer) -> String {
         ) => {
             format!("'{}'", cast::to_text(&value.as_datum()).replace('\'', "''"))
         }
-        Expr::Const(value @ Value::Other(oid, _)) if array_of(&value.as_datum()).is_some() => {
+        Expr::Const(value @ Value::Other(oid, _)) => {
             let text = cast::to_text(&value.as_datum()).replace('\'', "''");
             let ty = DataType::Other { oid: *oid, typmod: -1 };
             format!("'{text}'::{ty}")
@@ -253,7 +271,7 @@ pub(in crate::plan) fn show(expr: &Expr, names: &dyn Namer) -> String {
                 let of = if all { "ALL" } else { "ANY" };
                 return format!("({value} {} {of} ({array}))", compare.symbol());
             }
-            if let ("tid_of_number", [place]) = (func.name(), args.as_slice()) {
+            if let Some(place) = expr.as_place_of_row() {
                 return show(place, names);
             }
             if let Some((value, operator, patterns)) = expr.as_pattern_comparison() {

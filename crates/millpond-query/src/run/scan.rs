@@ -3,6 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
+use millpond_engine::access::Tid;
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::session::HeapScan;
 use millpond_engine::table::RowBuf;
@@ -13,7 +14,7 @@ use super::pool::{Pool, PooledScan};
 use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError};
-use crate::exec::{MAX_BLOCKS_UNWAITING, is_long_scan, key};
+use crate::exec::{MAX_BLOCKS_UNWAITING, is_long_scan, key, places_of};
 use crate::expr::Expr;
 use crate::plan::query::node::Scan;
 use crate::plan::{Access, IndexRange, KeyPart};
@@ -31,6 +32,8 @@ pub(super) struct ScanState {
     filter: Folded,
     /// A key as a range: see [`ScanState::start_key`].
     key_range: Option<Box<IndexRange>>,
+    /// The places that are still to be read, the first one last.
+    places: Vec<Tid>,
 }
 
 /// What is read next.
@@ -41,6 +44,7 @@ enum Source {
     Start,
     Ranges,
     Heap,
+    Places,
     Fragment,
     End,
 }
@@ -67,6 +71,7 @@ impl ScanState {
             let is_found = match self.source {
                 Source::Ranges => self.next_of_range(scan, cx)? || self.next_range(scan, cx)?,
                 Source::Heap => return self.next_of_heap(scan, cx),
+                Source::Places => self.next_of_places(scan, cx)?,
                 Source::Fragment => return self.next_of_fragment(cx),
                 Source::Start => match self.start(scan, cx)? {
                     Some(is_found) => is_found,
@@ -102,6 +107,10 @@ impl ScanState {
                 return found.map(Some);
             }
             Access::Range(range) => self.start_range(scan, range, cx)?,
+            Access::Places(places) => {
+                self.places = places_of(places, &cx.env())?;
+                self.source = Source::Places;
+            }
         }
         Ok(None)
     }
@@ -209,6 +218,21 @@ impl ScanState {
         self.heap = Some(Box::new(HeapState { scan: heap, next: 0, filter }));
         self.source = Source::Heap;
         Ok(())
+    }
+
+    /// The next row that is at one of the places. One that has been replaced has left its place.
+    #[inline(never)]
+    fn next_of_places(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+        let work = cx.work();
+        let row = cx.stored_mut(scan.slot)?;
+        while let Some(tid) = self.places.pop() {
+            if work.session()?.fetch(&scan.table, tid, row)? {
+                return Ok(true);
+            }
+            work.count_row()?;
+        }
+        self.source = Source::End;
+        Ok(false)
     }
 
     fn next_of_fragment(&mut self, cx: &mut Context<'_>) -> Result<bool> {

@@ -7,7 +7,9 @@ use millpond_engine::table::Direction;
 use smallvec::{SmallVec, smallvec};
 
 use super::sargable::{Op, Sargable, disjuncts, sargables};
-use super::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, all_of, conjuncts};
+use super::{
+    self as access, Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, all_of, conjuncts,
+};
 use crate::expr::{Compare, Expr};
 use crate::plan::{Ordered, UsableIndexes};
 
@@ -18,8 +20,19 @@ pub(crate) struct Choice<'c> {
     conjuncts: &'c [&'c Expr],
     /// The part of an index that is read, and which way. `None`: all rows, page by page.
     pub(crate) part: Option<(IndexPart<'c>, Direction)>,
+    /// The places of the rows that are read.
+    pub(crate) places: Option<KnownPlaces<'c>>,
     /// Whether it gives the order that was wanted, or no more than one row.
     pub(crate) is_ordered: bool,
+}
+
+/// Places of rows that a condition names.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownPlaces<'c> {
+    pub(crate) list: List<'c>,
+    is_one: bool,
+    /// Where the condition is among the conjuncts.
+    conjunct: usize,
 }
 
 /// What is read of an index.
@@ -83,26 +96,34 @@ pub(crate) fn choose<'c>(
             best = Some((score, candidate));
         }
     }
-    let Some((_, part)) = best else {
-        return Choice { table, conjuncts, part: None, is_ordered: false };
+    let places = match &best {
+        Some((_, part)) if part.is_point() => None,
+        _ => known_places(lookup, conjuncts),
+    };
+    let Some((_, part)) = best.filter(|_| places.is_none()) else {
+        let is_ordered = places.is_some_and(|places| places.is_one);
+        return Choice { table, conjuncts, part: None, places, is_ordered };
     };
     let ordered = order_of(part.index);
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = part.is_point() || ordered.is_some();
-    Choice { table, conjuncts, part: Some((part, direction)), is_ordered }
+    Choice { table, conjuncts, part: Some((part, direction)), places, is_ordered }
 }
 
 impl<'c> Choice<'c> {
     /// Whether it finds no more than one row.
     pub(crate) fn is_point(&self) -> bool {
         self.part.as_ref().is_some_and(|(part, _)| part.is_point())
+            || self.places.is_some_and(|places| places.is_one)
     }
 
     /// The conditions that it leaves to be filtered.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &'c Expr> {
         let taken: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.taken);
+        let by_place = self.places.map(|places| places.conjunct);
         let conjuncts = self.conjuncts.iter().enumerate();
-        conjuncts.filter(move |(place, _)| !taken.contains(place)).map(|(_, conjunct)| *conjunct)
+        let is_left = move |place: &usize| !taken.contains(place) && Some(*place) != by_place;
+        conjuncts.filter(move |(place, _)| is_left(place)).map(|(_, conjunct)| *conjunct)
     }
 
     /// The access, and the condition that it leaves to be filtered.
@@ -110,10 +131,54 @@ impl<'c> Choice<'c> {
         let filter = all_of(self.rest().cloned().collect());
         let access = match self.part {
             Some((part, direction)) => part.into_access(self.table, direction),
-            None => Access::Heap,
+            None => self.places.map_or(Access::Heap, |places| Access::Places(places.made())),
         };
         (access, filter)
     }
+}
+
+impl<'c> KnownPlaces<'c> {
+    /// The expressions of the places.
+    pub(crate) fn exprs(&self) -> &'c [Expr] {
+        match self.list {
+            List::Items(items) => items,
+            List::Array(array) => std::slice::from_ref(array),
+        }
+    }
+
+    fn made(self) -> access::Places {
+        match self.list {
+            List::Items(items) => access::Places::Items(items.to_vec()),
+            List::Array(array) => access::Places::Array(Box::new(array.clone())),
+        }
+    }
+}
+
+/// The first conjunct that says where rows are.
+fn known_places<'c>(lookup: &Lookup<'_, '_>, conjuncts: &[&'c Expr]) -> Option<KnownPlaces<'c>> {
+    let places = |(conjunct, expr): (usize, &&'c Expr)| {
+        let (list, is_one) = match *expr {
+            Expr::Compare(Compare::Eq, pair) => {
+                let (own, other) = match lookup.is_own_place(&pair.0) {
+                    true => (&pair.0, &pair.1),
+                    false => (&pair.1, &pair.0),
+                };
+                let is_usable = lookup.is_own_place(own) && lookup.is_fixed(other);
+                (is_usable.then_some(List::Items(std::slice::from_ref(other)))?, true)
+            }
+            Expr::In(value, list, false) => {
+                let is_fixed = list.iter().all(|item| lookup.is_fixed(item));
+                ((lookup.is_own_place(value) && is_fixed).then_some(List::Items(list))?, false)
+            }
+            other => {
+                let (value, array) = other.as_equal_any()?;
+                let is_usable = lookup.is_own_place(value) && lookup.is_fixed(array);
+                (is_usable.then_some(List::Array(array))?, false)
+            }
+        };
+        Some(KnownPlaces { list, is_one, conjunct })
+    };
+    conjuncts.iter().enumerate().find_map(places)
 }
 
 /// A conjunct that is an OR.

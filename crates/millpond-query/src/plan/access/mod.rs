@@ -17,6 +17,7 @@ use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 
 use crate::DataType;
+use crate::analyze::tree::{SystemColumn, slot_of};
 use crate::expr::Expr;
 
 pub(crate) use choice::{Bounds, Choice, IndexPart, List, choose};
@@ -43,13 +44,40 @@ pub enum Access {
     Point { index: Arc<IndexDef>, key: Vec<KeyPart> },
     /// A part of an index.
     Range(Box<IndexRange>),
+    /// The rows at some places (Tid Scan).
+    Places(Places),
+}
+
+/// Places of rows: values of the type `tid`.
+#[derive(Debug, Clone)]
+pub enum Places {
+    /// These; one is that of `ctid = ...`.
+    Items(Vec<Expr>),
+    /// The elements of an array.
+    Array(Box<Expr>),
+}
+
+impl Places {
+    pub(crate) fn exprs(&self) -> &[Expr] {
+        match self {
+            Places::Items(items) => items,
+            Places::Array(array) => std::slice::from_ref(array),
+        }
+    }
+
+    pub(crate) fn exprs_mut(&mut self) -> &mut [Expr] {
+        match self {
+            Places::Items(items) => items,
+            Places::Array(array) => std::slice::from_mut(array),
+        }
+    }
 }
 
 impl Access {
     /// The index that it reads.
     pub fn index(&self) -> Option<&IndexDef> {
         match self {
-            Access::Nothing | Access::Heap => None,
+            Access::Nothing | Access::Heap | Access::Places(_) => None,
             Access::Point { index, .. } => Some(index),
             Access::Range(range) => Some(&range.index),
         }
@@ -151,6 +179,14 @@ impl<'t> Lookup<'t, '_> {
         let Expr::Column(column) = expr else { return None };
         let own = column.checked_sub(self.first_column)?;
         (own < self.table.columns.len()).then_some(own)
+    }
+
+    /// Whether an expression is the place of the table's row.
+    fn is_own_place(&self, expr: &Expr) -> bool {
+        let Some(Expr::Column(column)) = expr.as_place_of_row() else { return false };
+        let (slot, place) = slot_of(*column);
+        slot.first_column() == self.first_column
+            && SystemColumn::at_place(place) == Some(SystemColumn::Ctid)
     }
 
     fn is_fixed(&self, expr: &Expr) -> bool {

@@ -67,7 +67,16 @@ impl Planning<'_> {
         let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted);
         let live = self.live(table);
         let (rows, cost, by_key) = match &choice.part {
-            None => (live, live, false),
+            None => match &choice.places {
+                None => (live, live, false),
+                Some(places) => {
+                    let rows = match places.list {
+                        List::Items(items) => items.len() as f64,
+                        List::Array(array) => elements(array),
+                    };
+                    (rows, rows * INDEXED_ROW, places.exprs().iter().any(varies))
+                }
+            },
             Some((part, _)) => {
                 let (rows, cost) = match choice.is_point() {
                     true => (1.0, LOOKUP + INDEXED_ROW),

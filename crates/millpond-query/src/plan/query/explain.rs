@@ -413,6 +413,11 @@ impl Explain<'_> {
                 let conditions = in_parentheses(explain::equalities(table, index, key, &names));
                 self.note(place, format!("Index Cond: {}", conjunction(conditions)));
             }
+            Access::Places(places) => {
+                self.head(place, format!("Tid Scan on {on}"));
+                let names = self.names.within(Some(*slot));
+                self.note(place, format!("TID Cond: {}", explain::tid_condition(places, &names)));
+            }
             Access::Range(range) => {
                 let backward = range.direction == Direction::Backward;
                 let way = if backward { " Backward" } else { "" };
