@@ -31,6 +31,8 @@ pub enum SqlState {
     ReservedName,
     /// 42P13: a function's definition that cannot be.
     InvalidFunctionDefinition,
+    /// 57014: parsing was told to stop.
+    QueryCanceled,
 }
 
 impl SqlState {
@@ -50,6 +52,7 @@ impl SqlState {
             SqlState::DuplicateObject => "42710",
             SqlState::ReservedName => "42939",
             SqlState::InvalidFunctionDefinition => "42P13",
+            SqlState::QueryCanceled => "57014",
         }
     }
 }
@@ -79,6 +82,11 @@ impl SyntaxError {
             hint: None,
             location: Some(location as usize),
         })
+    }
+
+    /// Parsing was told to stop.
+    pub(crate) fn stopped() -> Box<Self> {
+        Self::new(SqlState::QueryCanceled, "parsing was told to stop", 0).without_location()
     }
 
     /// A message that says which piece of the text it is about, as PostgreSQL's scanner does.

@@ -28,6 +28,9 @@ pub mod tree;
 pub use error::{SqlState, SyntaxError};
 pub use lexer::{PlainStrings, Token, TokenKind, Tokens};
 
+/// Asked now and then while a long text is parsed: whether to stop. Then the error is 57014.
+pub type Stop<'s> = &'s dyn Fn() -> bool;
+
 /// The longest text that is parsed, in bytes. PostgreSQL's limit is the same.
 pub const LONGEST_TEXT: usize = (1 << 30) - 1;
 
@@ -38,31 +41,42 @@ pub const LONGEST_TEXT: usize = (1 << 30) - 1;
 /// The first thing in the text that PostgreSQL 15's scanner or grammar refuses. The error is 54001
 /// if a statement nests too deep, and 54000 if the text is too long.
 pub fn parse(text: &str) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
-    parse_tokens(text, tokens(text, PlainStrings::Standard)?)
+    parse_tokens(text, tokens(text, PlainStrings::Standard, NEVER)?, NEVER)
 }
+
+const NEVER: Stop<'static> = &|| false;
 
 /// Splits a text into tokens, for callers that look at them before they are parsed: their number
 /// says how large the tree can be.
 ///
 /// # Errors
 ///
-/// 54000 if the text is too long. What the scanner refuses is in the answer.
-pub fn tokens(text: &str, strings: PlainStrings) -> Result<Tokens, Box<SyntaxError>> {
+/// 54000 if the text is too long, 57014 if it was stopped. What the scanner refuses is in the
+/// answer.
+pub fn tokens(
+    text: &str,
+    strings: PlainStrings,
+    stop: Stop<'_>,
+) -> Result<Tokens, Box<SyntaxError>> {
     if text.len() > LONGEST_TEXT {
         let message = format!("statement of {} bytes is too long", text.len());
         let error = SyntaxError::new(SqlState::ProgramLimitExceeded, message, 0);
         return Err(error.without_location());
     }
-    Ok(lexer::tokens(text, strings))
+    lexer::tokens(text, strings, stop)
 }
 
 /// Parses all statements of a text that has been split into these tokens.
 ///
 /// # Errors
 ///
-/// As [`parse`].
-pub fn parse_tokens(text: &str, tokens: Tokens) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
-    parser::statements(text, tokens)
+/// As [`parse`], and 57014 if it was stopped.
+pub fn parse_tokens(
+    text: &str,
+    tokens: Tokens,
+    stop: Stop<'_>,
+) -> Result<Vec<tree::RawStmt>, Box<SyntaxError>> {
+    parser::statements(text, tokens, stop)
 }
 
 /// A text whose numbers and strings have become parameters.
@@ -99,5 +113,5 @@ pub fn parse_lifted(text: &str, tokens: Tokens) -> Result<Lifted, Box<SyntaxErro
 ///
 /// As [`parse`].
 pub fn parse_expression(text: &str) -> Result<tree::Expr, Box<SyntaxError>> {
-    parser::expression(text, tokens(text, PlainStrings::Standard)?)
+    parser::expression(text, tokens(text, PlainStrings::Standard, NEVER)?)
 }

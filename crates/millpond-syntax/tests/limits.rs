@@ -231,3 +231,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn parsing_stops_when_it_is_told_to() {
+    use millpond_syntax::{PlainStrings, parse_tokens, tokens};
+    use std::cell::Cell;
+
+    let text = format!("select 1 in (0{})", ", 1".repeat(100_000));
+    let asked = Cell::new(0);
+    let stop_at = |last: u32| {
+        asked.set(0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() > last
+        };
+        let tokens = tokens(&text, PlainStrings::Standard, &stop)?;
+        parse_tokens(&text, tokens, &stop).map(|list| list.len())
+    };
+    assert_eq!(stop_at(u32::MAX).ok(), Some(1));
+    let all = asked.get();
+    assert!(all > 20, "it was asked {all} times");
+    for last in [0, 3, all / 2, all - 1] {
+        let error = stop_at(last).unwrap_err();
+        assert_eq!((error.code, error.position(&text)), (SqlState::QueryCanceled, 0));
+        assert_eq!(asked.get(), last + 1);
+    }
+}

@@ -241,7 +241,7 @@ fn statements_in_statements_and_defaults_have_their_place() {
 fn lifted(text: &str) -> Result<millpond_syntax::Lifted, Box<millpond_syntax::SyntaxError>> {
     millpond_syntax::parse_lifted(
         text,
-        millpond_syntax::tokens(text, millpond_syntax::PlainStrings::Standard)?,
+        millpond_syntax::tokens(text, millpond_syntax::PlainStrings::Standard, &|| false)?,
     )
 }
 

@@ -21,5 +21,5 @@ pub fn statements(sql: &str) -> Result<usize> {
         let _ = parse::parse_lifted(sql, &literals);
     }
     let _ = parse::parse_expression(sql);
-    parse::parse(sql).map(|statements| statements.len())
+    parse::parse(sql, &|| false).map(|statements| statements.len())
 }

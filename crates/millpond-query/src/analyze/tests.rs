@@ -51,7 +51,7 @@ const TABLES: &[(&str, &[(&str, DataType)])] = &[
 ];
 
 fn analyzed(sql: &str, catalog: &CatalogState) -> Result<Analyzed> {
-    let Some(Statement::Query(query)) = parse(sql)?.pop() else {
+    let Some(Statement::Query(query)) = parse(sql, &|| false)?.pop() else {
         panic!("no query: {sql}");
     };
     let params = match sql.contains('$') {

@@ -16,6 +16,8 @@ mod utility;
 use millpond_syntax::tree::{self, RawStmt};
 use millpond_syntax::{LiftedLiteral, PlainStrings, SyntaxError, Tokens, tree::Statement as Tree};
 
+pub use millpond_syntax::Stop;
+
 pub use copy::{Copy, CopyOptions, CopySource, ForceQuote};
 pub use data_type::is_bytewise;
 pub use data_type::{check_collation, data_type};
@@ -214,18 +216,23 @@ impl Statement {
 /// of VALUES take half.
 const MEMORY_OF_TOKEN: usize = 220;
 
-/// Parses a text of any number of statements. Empty ones are left out.
-pub fn parse(sql: &str) -> Result<Vec<Statement>> {
-    of_tokens(sql, tokens(sql, PlainStrings::Standard)?)
+/// Parses a text of any number of statements. Empty ones are left out. `stop` is asked now and
+/// then; then the error is 57014.
+pub fn parse(sql: &str, stop: Stop<'_>) -> Result<Vec<Statement>> {
+    of_tokens(sql, tokens(sql, PlainStrings::Standard, stop)?, stop)
 }
 
 /// The same with escapes in plain strings. `warn` gets warnings of such escapes.
-pub fn parse_escapes(sql: &str, warn: &mut dyn FnMut(SqlError)) -> Result<Vec<Statement>> {
-    let tokens = tokens(sql, PlainStrings::Escapes)?;
+pub fn parse_escapes(
+    sql: &str,
+    warn: &mut dyn FnMut(SqlError),
+    stop: Stop<'_>,
+) -> Result<Vec<Statement>> {
+    let tokens = tokens(sql, PlainStrings::Escapes, stop)?;
     let source = Source::new(sql);
     let places = escape::first_escapes(sql, &tokens.list);
     places.iter().for_each(|place| warn(escape::warning(place, &source)));
-    let statements = of_tokens(sql, tokens)?;
+    let statements = of_tokens(sql, tokens, stop)?;
     // A default is kept as text, which is read in the standard way later.
     let keeps_text = |statement: &Statement| matches!(statement, Statement::CreateTable(_));
     if !places.is_empty() && statements.iter().any(keeps_text) {
@@ -236,16 +243,17 @@ pub fn parse_escapes(sql: &str, warn: &mut dyn FnMut(SqlError)) -> Result<Vec<St
     Ok(statements)
 }
 
-fn of_tokens(sql: &str, tokens: Tokens) -> Result<Vec<Statement>> {
+fn of_tokens(sql: &str, tokens: Tokens, stop: Stop<'_>) -> Result<Vec<Statement>> {
     let source = Source::new(sql);
-    let parsed = millpond_syntax::parse_tokens(sql, tokens);
+    let parsed = millpond_syntax::parse_tokens(sql, tokens, stop);
     let parsed = parsed.map_err(|error| refused(&error, sql))?;
     parsed.into_iter().map(|raw| statement(raw, source)).collect()
 }
 
 /// The tokens of a text whose tree there is room for.
-fn tokens(sql: &str, strings: PlainStrings) -> Result<Tokens> {
-    let tokens = millpond_syntax::tokens(sql, strings).map_err(|error| refused(&error, sql))?;
+fn tokens(sql: &str, strings: PlainStrings, stop: Stop<'_>) -> Result<Tokens> {
+    let tokens = millpond_syntax::tokens(sql, strings, stop);
+    let tokens = tokens.map_err(|error| refused(&error, sql))?;
     ValueRoom::check_for(tokens.list.len().saturating_mul(MEMORY_OF_TOKEN), "parser")?;
     Ok(tokens)
 }
@@ -264,8 +272,8 @@ fn statement(raw: RawStmt, source: Source<'_>) -> Result<Statement> {
 /// Parses a text whose literals the lexer has lifted out: each becomes the parameter of its number.
 /// `None`: the text only makes sense with its literals in place.
 pub fn parse_lifted(sql: &str, literals: &Literals) -> Option<Statement> {
-    let lifted =
-        millpond_syntax::parse_lifted(sql, tokens(sql, PlainStrings::Standard).ok()?).ok()?;
+    let tokens = tokens(sql, PlainStrings::Standard, &|| false).ok()?;
+    let lifted = millpond_syntax::parse_lifted(sql, tokens).ok()?;
     let is_same = |(found, known): (&LiftedLiteral, &Literal)| {
         let is_string = matches!(known.kind, LiteralKind::String(_));
         let start = known.start - u32::from(is_string);

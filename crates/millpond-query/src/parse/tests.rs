@@ -2,6 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn parse(sql: &str) -> Result<Vec<Statement>> {
+    super::parse(sql, &|| false)
+}
+
 fn one(sql: &str) -> Statement {
     let mut parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     assert_eq!(parsed.len(), 1, "{sql}");

@@ -8,7 +8,6 @@ use super::{
     ChangePlan, InsertPlan, InsertSource, Output, Plan, Planned, Results, SelectPlan, Target, query,
 };
 use crate::expr::{Arith, Compare, ElementComparison, Expr, SubPlanCall, cast};
-use crate::types::array::array_of;
 use crate::{DataType, Value};
 
 /// The lines of a plan. `workers` says how many threads help to scan a table.

@@ -9,6 +9,7 @@ mod operator;
 mod quoted;
 pub(crate) mod value;
 
+use crate::Stop;
 use crate::error::SyntaxError;
 use crate::keyword::Keyword;
 
@@ -97,11 +98,17 @@ pub enum PlainStrings {
     Escapes,
 }
 
+/// Tokens that are read without a look whether to stop.
+const TOKENS_BETWEEN_LOOKS: usize = 1 << 14;
+
 /// Splits `text` into tokens. The caller has checked that its length fits into 32 bits.
-pub fn tokens(text: &str, strings: PlainStrings) -> Tokens {
+pub fn tokens(text: &str, strings: PlainStrings, stop: Stop<'_>) -> Lex<Tokens> {
     let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, list: Vec::new(), strings };
     lexer.list.reserve(text.len() / 5 + 4);
     let error = loop {
+        if lexer.list.len() % TOKENS_BETWEEN_LOOKS == TOKENS_BETWEEN_LOOKS - 1 && stop() {
+            return Err(SyntaxError::stopped());
+        }
         match lexer.next() {
             Ok(true) => {}
             Ok(false) => break None,
@@ -111,7 +118,7 @@ pub fn tokens(text: &str, strings: PlainStrings) -> Tokens {
     if error.is_some() {
         lexer.push(TokenKind::Bad, lexer.at);
     }
-    Tokens { list: lexer.list, error }
+    Ok(Tokens { list: lexer.list, error })
 }
 
 /// What reading a piece answers.

@@ -38,18 +38,24 @@ impl Lexer<'_> {
     /// To behind the closing quote. False if there is none.
     fn skip_part(&mut self, kind: TokenKind) -> bool {
         let doubles = !matches!(kind, TokenKind::BitString | TokenKind::HexString);
-        while self.at < self.bytes.len() {
-            match self.byte(0) {
-                b'\\' if kind == TokenKind::EscapeString => self.at += 2,
-                b'\'' if doubles && self.byte(1) == b'\'' => self.at += 2,
-                b'\'' => {
+        let escapes = kind == TokenKind::EscapeString;
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let is_special = |byte: &u8| *byte == b'\'' || escapes && *byte == b'\\';
+            let Some(plain) = rest.iter().position(is_special) else {
+                self.at = self.bytes.len();
+                return false;
+            };
+            self.at += plain;
+            match (self.byte(0), self.byte(1)) {
+                (b'\\', _) => self.at += 2,
+                (_, b'\'') if doubles => self.at += 2,
+                _ => {
                     self.at += 1;
                     return true;
                 }
-                _ => self.at += 1,
             }
         }
-        false
     }
 
     pub(super) fn quoted_ident(

@@ -1,6 +1,10 @@
 use super::*;
 use crate::SqlState;
 
+fn tokens(text: &str, strings: PlainStrings) -> Tokens {
+    super::tokens(text, strings, crate::NEVER).unwrap()
+}
+
 fn kinds(text: &str) -> Vec<TokenKind> {
     tokens(text, PlainStrings::Standard).list.iter().map(|token| token.kind).collect()
 }
@@ -112,6 +116,6 @@ fn plain_strings_have_escapes_where_that_is_asked_for() {
         value::string(token.kind, piece, token.start).unwrap()
     });
     assert_eq!(Vec::from_iter(values.map(String::from)), ["a\nb", "c'd'", "\t", "\\n", "x"]);
-    let refused = super::tokens("u&'a'", PlainStrings::Escapes).error.unwrap();
+    let refused = self::tokens("u&'a'", PlainStrings::Escapes).error.unwrap();
     assert_eq!(refused.code, SqlState::FeatureNotSupported);
 }

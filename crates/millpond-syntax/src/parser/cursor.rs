@@ -1,6 +1,6 @@
 //! Looking at tokens and taking them.
 
-use super::{BUDGET, LEVEL, Parse, Parser};
+use super::{BUDGET, LEVEL, PIECES_BETWEEN_LOOKS, Parse, Parser};
 use crate::error::{SqlState, SyntaxError};
 use crate::keyword::Keyword;
 use crate::lexer::{Token, TokenKind};
@@ -203,8 +203,18 @@ impl<'a> Parser<'a> {
         if self.depth + cost > BUDGET {
             return Err(too_deep(self.location()));
         }
+        self.left -= 1;
+        if self.left == 0 {
+            self.look()?;
+        }
         self.depth += cost;
         Ok(())
+    }
+
+    #[cold]
+    fn look(&mut self) -> Parse<()> {
+        self.left = PIECES_BETWEEN_LOOKS;
+        if (self.stop)() { Err(SyntaxError::stopped()) } else { Ok(()) }
     }
 
     pub(super) fn give_back(&mut self, cost: u32) {

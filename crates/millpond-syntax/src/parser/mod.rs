@@ -35,7 +35,7 @@ mod xml;
 use crate::error::SyntaxError;
 use crate::lexer::{Token, TokenKind, Tokens};
 use crate::tree::{Expr, RawStmt, Statement};
-use crate::{Lifted, LiftedLiteral};
+use crate::{Lifted, LiftedLiteral, NEVER, Stop};
 
 /// What parsing a piece answers.
 pub(crate) type Parse<T> = Result<T, Box<SyntaxError>>;
@@ -43,6 +43,9 @@ pub(crate) type Parse<T> = Result<T, Box<SyntaxError>>;
 /// How deep a statement may nest. Each level of recursion costs [`LEVEL`], each step of a chain
 /// that makes the tree one deeper (`1 + 1 + 1`) costs 1.
 const BUDGET: u32 = 6000;
+
+/// Pieces that are parsed without a look whether to stop.
+const PIECES_BETWEEN_LOOKS: u32 = 1 << 12;
 
 /// What a level of recursion costs.
 const LEVEL: u32 = 22;
@@ -54,11 +57,14 @@ pub(crate) struct Parser<'a> {
     error: Option<Box<SyntaxError>>,
     at: usize,
     depth: u32,
+    stop: Stop<'a>,
+    /// Pieces that are still parsed before it looks again whether to stop.
+    left: u32,
 }
 
 /// Parses all statements of `text`.
-pub(crate) fn statements(text: &str, tokens: Tokens) -> Parse<Vec<RawStmt>> {
-    Parser::new(text, tokens).all()
+pub(crate) fn statements(text: &str, tokens: Tokens, stop: Stop<'_>) -> Parse<Vec<RawStmt>> {
+    Parser { stop, ..Parser::new(text, tokens) }.all()
 }
 
 /// Parses all statements of `text` with parameters in place of its numbers and strings.
@@ -89,7 +95,7 @@ pub(crate) fn expression(text: &str, tokens: Tokens) -> Parse<Expr> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str, tokens: Tokens) -> Self {
         let Tokens { list: tokens, error } = tokens;
-        Parser { text, tokens, error, at: 0, depth: 0 }
+        Parser { text, tokens, error, at: 0, depth: 0, stop: NEVER, left: PIECES_BETWEEN_LOOKS }
     }
 
     fn all(&mut self) -> Parse<Vec<RawStmt>> {

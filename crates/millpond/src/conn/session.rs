@@ -188,21 +188,29 @@ impl SqlSession {
         }
         let _room = self.value_room();
         let warns = self.settings.bool("escape_string_warning");
-        parse::parse_escapes(sql, &mut |warning| {
+        let mut warn = |warning| {
             if warns {
                 self.notices.borrow_mut().push(warning);
             }
-        })
+        };
+        let parsed = parse::parse_escapes(sql, &mut warn, &|| self.is_to_stop());
+        parsed.map_err(|error| self.named_stop(error))
+    }
+
+    fn is_to_stop(&self) -> bool {
+        self.engine.interrupt().is_some()
     }
 
     /// The same for a text that has been parsed before, with `standard_conforming_strings` as it
     /// was then.
     pub(super) fn parse_again(&self, sql: &str, standard_strings: bool) -> Result<Vec<Statement>> {
         let _room = self.value_room();
-        match standard_strings {
-            true => parse::parse(sql),
-            false => parse::parse_escapes(sql, &mut |_| {}),
-        }
+        let stop: parse::Stop<'_> = &|| self.is_to_stop();
+        let parsed = match standard_strings {
+            true => parse::parse(sql, stop),
+            false => parse::parse_escapes(sql, &mut |_| {}, stop),
+        };
+        parsed.map_err(|error| self.named_stop(error))
     }
 }
 

@@ -213,10 +213,13 @@ impl Planning<'_> {
         let limit = query.limit.as_ref().map(|e| self.resolve(e)).transpose()?;
         let offset = query.offset.as_ref().map(|e| self.resolve(e)).transpose()?;
         let ties = query.with_ties.then(|| sort.to_vec());
-        path.wrap(|input| Node::Limit(Box::new(Limit { input, limit, offset, ties })));
         if let Some(limit) = self.limit_guess(query) {
+            if gives_rows_at_once(&path.node) {
+                path.cost *= (limit / path.rows).min(1.0);
+            }
             path.rows = path.rows.min(limit).max(1.0);
         }
+        path.wrap(|input| Node::Limit(Box::new(Limit { input, limit, offset, ties })));
         Ok(())
     }
 
@@ -298,6 +301,18 @@ impl Planning<'_> {
         let exprs = std::mem::take(&mut path.targets);
         path.wrap(|input| Node::Project { input: Box::new(input), slot, exprs });
         Ok((path, slot))
+    }
+}
+
+/// Whether a node gives its first rows before it has read all of its input.
+fn gives_rows_at_once(node: &Node) -> bool {
+    match node {
+        Node::Scan(_) | Node::Values { .. } | Node::Result { .. } => true,
+        Node::Filter { input, .. } | Node::Project { input, .. } => gives_rows_at_once(input),
+        Node::Sort { input, presorted, .. } => *presorted > 0 && gives_rows_at_once(input),
+        Node::NestedLoop(join) => gives_rows_at_once(&join.outer),
+        Node::Limit(limit) => gives_rows_at_once(&limit.input),
+        _ => false,
     }
 }
 
