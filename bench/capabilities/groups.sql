@@ -1,5 +1,5 @@
 -- group_few
-select kind, count(*), avg(score) from events group by kind order by kind
+select kind, count(*), avg(amount) from events group by kind order by kind
 -- group_many
 select customer, count(*) as n, max(at) from events group by customer order by n desc, customer limit 10
 -- count_distinct

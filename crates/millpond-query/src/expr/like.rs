@@ -56,8 +56,19 @@ fn matches_with(
         match retry {
             Some((start, after)) if start < text.len() => {
                 let next = start + width(text[start]);
-                retry = Some((next, after));
-                (t, p) = (next, after);
+                // A character that is itself can only match where it is.
+                let skipped = match pattern.get(after) {
+                    Some(byte) if !matches!(byte, b'%' | b'_') && Some(*byte) != escape => {
+                        let rest = text.get(next..).unwrap_or_default();
+                        let Some(skipped) = rest.iter().position(|other| other == byte) else {
+                            return Ok(false);
+                        };
+                        skipped
+                    }
+                    _ => 0,
+                };
+                retry = Some((next + skipped, after));
+                (t, p) = (next + skipped, after);
             }
             _ => return Ok(false),
         }

@@ -300,6 +300,10 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
             let (a, b, c) = (a.eval(env)?, b.eval(env)?, c.eval(env)?);
             call_with(proc, &[a.datum(), b.datum(), c.datum()], env)
         }
+        [a, b, c, d] => {
+            let (a, b, c, d) = (a.eval(env)?, b.eval(env)?, c.eval(env)?, d.eval(env)?);
+            call_with(proc, &[a.datum(), b.datum(), c.datum(), d.datum()], env)
+        }
         _ => {
             let mut values = smallvec::SmallVec::<[Val<'a>; 4]>::new();
             for arg in args {

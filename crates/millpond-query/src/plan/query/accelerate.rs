@@ -123,7 +123,8 @@ fn is_shared_aggregate(call: &AggregateCall) -> bool {
         && call.args.iter().chain(&call.filter).all(is_shared_expression)
 }
 
-/// Functions whose work on one row is short, and which ask nothing of the session.
+/// Functions that a second executor may call: their work on one row is short, and they ask nothing
+/// of the session.
 const SHARED_FUNCTIONS: &[&str] = &[
     "abs",
     "date_mi_interval",
@@ -144,13 +145,69 @@ const SHARED_FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// Whether all parts of an expression are short work that asks nothing of the session.
+/// More functions of this kind, which only Millpond's own executor has. Regular expressions are not
+/// among them: only the session's thread can end a long search.
+const SHORT_FUNCTIONS: &[&str] = &[
+    "array_length",
+    "array_position",
+    "arraycontained",
+    "arraycontains",
+    "arrayoverlap",
+    "btrim",
+    "cardinality",
+    "ceil",
+    "ceiling",
+    "floor",
+    "initcap",
+    "json_array_element",
+    "json_array_element_text",
+    "json_array_length",
+    "json_extract_path",
+    "json_extract_path_text",
+    "json_object_field",
+    "json_object_field_text",
+    "json_typeof",
+    "jsonb_array_element",
+    "jsonb_array_element_text",
+    "jsonb_array_length",
+    "jsonb_contained",
+    "jsonb_contains",
+    "jsonb_exists",
+    "jsonb_exists_all",
+    "jsonb_exists_any",
+    "jsonb_extract_path",
+    "jsonb_extract_path_text",
+    "jsonb_object_field",
+    "jsonb_object_field_text",
+    "jsonb_typeof",
+    "left",
+    "ltrim",
+    "mod",
+    "position",
+    "reverse",
+    "right",
+    "round",
+    "sign",
+    "split_part",
+    "starts_with",
+    "string_to_array",
+    "strpos",
+    "to_char",
+    "trunc",
+];
+
+/// Whether a second executor may compute all parts of an expression.
 fn is_shared_expression(expr: &Expr) -> bool {
-    is_short_work(expr, &|_| false)
+    is_short(expr, &|_| false, &[])
 }
 
-/// The same, where some subqueries have been computed before.
+/// Whether all parts of an expression are short work that asks nothing of the session. Some
+/// subqueries have been computed before.
 pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool) -> bool {
+    is_short(expr, is_computed, SHORT_FUNCTIONS)
+}
+
+fn is_short(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool, more: &[&str]) -> bool {
     let mut shared = true;
     expr.walk(&mut |e| {
         shared &= match e {
@@ -173,7 +230,12 @@ pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> b
             | Expr::Like(_)
             | Expr::Cast(..) => true,
             Expr::Arith(operator, _) => *operator != Arith::Power,
-            Expr::Func(func, _) => SHARED_FUNCTIONS.contains(&func.name()),
+            Expr::Func(func, _) => {
+                let is_more =
+                    more.contains(&func.name()) || !more.is_empty() && e.as_array_of().is_some();
+                SHARED_FUNCTIONS.contains(&func.name()) || is_more
+            }
+            Expr::Concat(_) => !more.is_empty(),
             _ => false,
         };
     });

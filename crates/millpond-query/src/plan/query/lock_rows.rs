@@ -7,10 +7,10 @@
 
 use super::Planning;
 use super::node::{LockRows, Node};
-use super::order::Wanted;
 use super::problem::{Problem, Relation};
 use super::select::Path;
 use super::slot_set::SlotSet;
+use super::wanted::Wanted;
 use crate::analyze::row_lock_name;
 use crate::analyze::tree::{JoinKind, Query, Select, Slot};
 use crate::error::{Result, SqlError, SqlState};

@@ -39,6 +39,7 @@ mod slot_set;
 mod strict;
 mod sublink;
 mod unused;
+mod wanted;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;

@@ -11,10 +11,10 @@ use std::rc::Rc;
 
 use super::Planning;
 use super::conditions::{Conditions, Places, Progress};
-use super::estimate::{KEEP, sort_cost};
 use super::method::{Cost, Joined, Method, Side};
-use super::problem::{Dependent, Problem, Relation};
+use super::problem::{Dependent, Problem};
 use super::slot_set::SlotSet;
+use super::wanted::Wanted;
 use crate::analyze::tree::JoinKind;
 use crate::error::{Result, SqlError};
 use crate::plan::SortKey;
@@ -77,16 +77,6 @@ const POLICIES: [Policy; 4] = [
     Policy { next: Next::Cheapest, sublinks_last: true },
     Policy { next: Next::Smallest, sublinks_last: true },
 ];
-
-/// An order in which rows are wanted.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Wanted<'s> {
-    pub(super) sort: &'s [SortKey],
-    /// How many rows are wanted of them: a guess.
-    pub(super) limit: Option<f64>,
-    /// Without the order rows are hashed, not sorted.
-    pub(super) or_hashed: bool,
-}
 
 impl Planning<'_> {
     /// The order for a problem under its conditions.
@@ -162,39 +152,6 @@ impl Planning<'_> {
         }
         let way = self.way_from(problem, conditions, None, &[], policy, None)?;
         way.ok_or_else(|| SqlError::internal("a join without an order"))
-    }
-
-    /// The item that rows are to be ordered by, and how many of the first keys its columns are. All
-    /// of them are, or an index has the order of these and the first rows are all that is wanted.
-    fn start_of(
-        &self,
-        problem: &Problem<'_>,
-        conditions: &Conditions<'_>,
-        wanted: Wanted<'_>,
-    ) -> Option<(usize, usize)> {
-        let slots_of = |keys: &[SortKey]| {
-            let mut slots = SlotSet::default();
-            keys.iter().for_each(|key| slots.add(&self.slots_of(&key.expr)));
-            slots
-        };
-        let first = wanted.sort.iter().map(|key| self.slots_of(&key.expr));
-        let first = first.into_iter().find(|slots| !slots.is_empty())?;
-        let at = problem.items.iter().position(|item| {
-            matches!(item.relation, Relation::Table { .. })
-                && first.is_within(&item.slots, &item.slots)
-        })?;
-        let item = &problem.items[at];
-        let is_own =
-            |keys: &usize| slots_of(&wanted.sort[..*keys]).is_within(&item.slots, &item.slots);
-        let all = wanted.sort.len();
-        let most = (1..=all).rev().find(is_own)?;
-        if wanted.limit.is_none() {
-            return (most == all).then_some((at, most));
-        }
-        let ready = Progress::new(conditions).ready(conditions, &item.slots);
-        let has_order =
-            |keys: &usize| self.is_ordered(item, conditions, &ready, &wanted.sort[..*keys]);
-        (1..=most).rev().find(has_order).map(|keys| (at, keys))
     }
 
     /// The way that begins so. `None` if it costs as much as `most`, or more: each step only adds.
@@ -386,31 +343,6 @@ impl Way {
 
     pub(super) fn cost(&self) -> Cost {
         Cost { rows: self.rows, cost: self.cost, by_key: self.by_key, one_row: self.one_row }
-    }
-}
-
-impl Wanted<'_> {
-    /// What a way costs together with what makes the order of it.
-    fn total(&self, way: &Way) -> f64 {
-        if self.sort.is_empty() {
-            return way.cost;
-        }
-        match (self.is_met(way) || way.one_row, self.limit) {
-            (true, Some(limit)) => way.cost * (limit / way.rows).min(1.0),
-            (true, None) => way.cost,
-            (false, Some(limit)) if way.presorted > 0 => {
-                // Nothing is known of how many rows are equal in the keys that come sorted.
-                let read = (limit + way.rows.sqrt()).min(way.rows);
-                way.cost * (read / way.rows) + sort_cost(read)
-            }
-            (false, _) if self.or_hashed => way.cost + way.rows * KEEP,
-            (false, _) => way.cost + sort_cost(way.rows),
-        }
-    }
-
-    /// Whether rows come in the order.
-    pub(super) fn is_met(&self, way: &Way) -> bool {
-        !self.sort.is_empty() && way.presorted == self.sort.len()
     }
 }
 

@@ -4,9 +4,9 @@ use super::Planning;
 use super::build::filtered;
 use super::estimate::UNKNOWN_ROWS;
 use super::node::{Acceleration, Aggregate, Limit, NestedLoop, Node, Strategy};
-use super::order::Wanted;
 use super::problem::{Problem, Relation};
 use super::shared_states::shared_states;
+use super::wanted::Wanted;
 use crate::Value;
 use crate::analyze::tree::{
     AggregateCall, AggregateFunction, Bound, Distinct, Frame, Grouping, JoinKind, Select,

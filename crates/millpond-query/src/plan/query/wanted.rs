@@ -1,0 +1,79 @@
+//! The order in which rows are wanted of a join, and the item that has it.
+
+use super::Planning;
+use super::conditions::{Conditions, Progress};
+use super::estimate::{KEEP, sort_cost};
+use super::order::Way;
+use super::problem::{Problem, Relation};
+use super::slot_set::SlotSet;
+use crate::plan::SortKey;
+
+/// An order in which rows are wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted<'s> {
+    pub(super) sort: &'s [SortKey],
+    /// How many rows are wanted of them: a guess.
+    pub(super) limit: Option<f64>,
+    /// Without the order rows are hashed, not sorted.
+    pub(super) or_hashed: bool,
+}
+
+impl Wanted<'_> {
+    /// What a way costs together with what makes the order of it.
+    pub(super) fn total(&self, way: &Way) -> f64 {
+        if self.sort.is_empty() {
+            return way.cost;
+        }
+        match (self.is_met(way) || way.one_row, self.limit) {
+            (true, Some(limit)) => way.cost * (limit / way.rows).min(1.0),
+            (true, None) => way.cost,
+            (false, Some(limit)) if way.presorted > 0 => {
+                // Nothing is known of how many rows are equal in the keys that come sorted.
+                let read = (limit + way.rows.sqrt()).min(way.rows);
+                way.cost * (read / way.rows) + sort_cost(read)
+            }
+            (false, _) if self.or_hashed => way.cost + way.rows * KEEP,
+            (false, _) => way.cost + sort_cost(way.rows),
+        }
+    }
+
+    /// Whether rows come in the order.
+    pub(super) fn is_met(&self, way: &Way) -> bool {
+        !self.sort.is_empty() && way.presorted == self.sort.len()
+    }
+}
+
+impl Planning<'_> {
+    /// The item that rows are to be ordered by, and how many of the first keys its columns are. All
+    /// of them are, or an index has the order of these and the first rows are all that is wanted.
+    pub(super) fn start_of(
+        &self,
+        problem: &Problem<'_>,
+        conditions: &Conditions<'_>,
+        wanted: Wanted<'_>,
+    ) -> Option<(usize, usize)> {
+        let slots_of = |keys: &[SortKey]| {
+            let mut slots = SlotSet::default();
+            keys.iter().for_each(|key| slots.add(&self.slots_of(&key.expr)));
+            slots
+        };
+        let mut slots = wanted.sort.iter().map(|key| self.slots_of(&key.expr));
+        let first = slots.find(|slots| !slots.is_empty())?;
+        let at = problem.items.iter().position(|item| {
+            matches!(item.relation, Relation::Table { .. })
+                && first.is_within(&item.slots, &item.slots)
+        })?;
+        let item = &problem.items[at];
+        let is_own =
+            |keys: &usize| slots_of(&wanted.sort[..*keys]).is_within(&item.slots, &item.slots);
+        let all = wanted.sort.len();
+        let most = (1..=all).rev().find(is_own)?;
+        if wanted.limit.is_none() {
+            return (most == all).then_some((at, most));
+        }
+        let ready = Progress::new(conditions).ready(conditions, &item.slots);
+        let has_order =
+            |keys: &usize| self.is_ordered(item, conditions, &ready, &wanted.sort[..*keys]);
+        (1..=most).rev().find(has_order).map(|keys| (at, keys))
+    }
+}
