@@ -48,9 +48,6 @@ fn matches_with(
                     continue;
                 }
             }
-            Some(&byte) if Some(byte) == escape && p + 1 == pattern.len() => {
-                return Err(ends_with_escape());
-            }
             _ => {}
         }
         match retry {

@@ -4,6 +4,9 @@ use millpond_types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ, is_vector};
 
 use crate::DataType;
 
+/// A length of time without a modifier.
+pub(crate) const INTERVAL_TYPE: DataType = DataType::Other { oid: INTERVAL, typmod: -1 };
+
 /// A type, or that of a literal or parameter which takes the type that its place wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ty {
@@ -107,7 +110,11 @@ pub(crate) fn promote_numbers(a: DataType, b: DataType) -> DataType {
 /// The type in which two values are compared; `None` when they don't compare.
 pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
     if category(a) != category(b) {
-        return None;
+        // A time of day is a length of time by itself.
+        let of_time = |one: DataType, other: DataType| {
+            category(one) == Category::Interval && other.oid() == TIME
+        };
+        return (of_time(a, b) || of_time(b, a)).then_some(INTERVAL_TYPE);
     }
     Some(match category(a) {
         Category::Bool => DataType::Bool,
@@ -165,20 +172,18 @@ pub(crate) fn unify(types: impl IntoIterator<Item = Ty>) -> Result<Ty, (DataType
                 c if c != category(ty) => return Err((before, ty)),
                 // Text converts into varchar by itself, so the first of them stays.
                 Category::String => match unmodified(before) {
-                    base if base == unmodified(ty) => base,
-                    DataType::Name => DataType::Name,
                     DataType::Text => DataType::Text,
                     // They convert into names by themselves, and names not into them.
                     _ if ty == DataType::Name => DataType::Name,
-                    DataType::Varchar(_) => DataType::Varchar(None),
-                    _ => DataType::Text,
+                    base => base,
                 },
                 Category::Number if before.base() == ty.base() => ty.base(),
                 // The preferred type wins: double precision, else the larger.
                 Category::Number => promote_union(before, ty),
-                Category::Array if is_implicit(before, ty) && !is_implicit(ty, before) => ty,
-                Category::Array => before,
-                _ => comparable(before, ty).unwrap_or(ty).base(),
+                _ if before.oid() == ty.oid() => ty.base(),
+                _ if is_preferred(before) => before.base(),
+                _ if is_implicit(before, ty) && !is_implicit(ty, before) => ty.base(),
+                _ => before.base(),
             },
         });
     }

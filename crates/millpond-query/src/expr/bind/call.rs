@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param, Proc};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{NUMERIC, Ty, is_castable, unify};
+use crate::expr::types::{NUMERIC, Ty, is_castable, is_implicit, unify};
 use crate::expr::{Expr, Func, quoted_name};
 use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
@@ -76,10 +76,8 @@ impl Binder<'_> {
         let bound = args.iter().map(|arg| self.bind(arg, scope)).collect::<Result<Vec<_>>>()?;
         let types: Vec<Ty> = bound.iter().map(|arg| arg.ty).collect();
         self.unified(bound, what).map_err(|error| match odd_one(&types) {
-            Some(odd) if error.sqlstate == SqlState::DATATYPE_MISMATCH => {
-                self.place_at(error, &args[odd])
-            }
-            _ => self.place_literal(error, &args.iter().collect::<Vec<_>>()),
+            Some(odd) => self.place_at(error, &args[odd]),
+            None => self.place_literal(error, &args.iter().collect::<Vec<_>>()),
         })
     }
 
@@ -377,9 +375,16 @@ fn plain_call(call: &FuncCall) -> Result<&str> {
     Ok(name)
 }
 
-/// The first of these types that is not that of those before it.
+/// The first of these types that does not go with those before it, or that does not convert into
+/// the one of all.
 pub(super) fn odd_one(types: &[Ty]) -> Option<usize> {
-    (1..=types.len()).find(|end| unify(types[..*end].iter().copied()).is_err()).map(|end| end - 1)
+    match unify(types.iter().copied()) {
+        Ok(Ty::Known(common)) => {
+            types.iter().position(|ty| matches!(ty, Ty::Known(own) if !is_implicit(*own, common)))
+        }
+        Ok(Ty::Unknown) => None,
+        Err(_) => (1..types.len()).find(|last| unify(types[..=*last].iter().copied()).is_err()),
+    }
 }
 
 /// Names that stand for aggregates.

@@ -173,6 +173,10 @@ impl Binder<'_> {
                     expr => trimmed(expr)?,
                 })
             }
+            DataType::Char(_) => match typed.ty {
+                Ty::Known(DataType::Char(_)) => Ok(typed.expr),
+                _ => trimmed(typed.expr),
+            },
             _ => self.coerce(typed, ty.base(), Coercion::Explicit),
         }
     }
@@ -193,10 +197,17 @@ impl Binder<'_> {
             Ty::Known(ty) => ty,
             Ty::Unknown => DataType::Text,
         };
-        let exprs = parts
-            .into_iter()
-            .map(|part| self.coerce_operand(part, ty))
-            .collect::<Result<Vec<_>>>()?;
+        let mut exprs = Vec::with_capacity(parts.len());
+        for part in parts {
+            if let Ty::Known(own) = part.ty
+                && !is_implicit(own, ty)
+            {
+                let (own, ty) = (own.base(), ty.base());
+                let message = format!("{what} could not convert type {own} to {ty}");
+                return Err(SqlError::new(SqlState::CANNOT_COERCE, message));
+            }
+            exprs.push(self.coerce_operand(part, ty)?);
+        }
         Ok((exprs, ty))
     }
 
@@ -222,7 +233,11 @@ impl Binder<'_> {
             (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) if is_object(ty) => {
                 DataType::Oid
             }
-            (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => ty,
+            (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => {
+                // JSON has no equality.
+                comparable(ty, ty).ok_or_else(|| no_operator(symbol, a.ty, b.ty))?;
+                ty
+            }
             (Ty::Unknown, Ty::Unknown) => DataType::Text,
         };
         Ok((self.in_order(a, ty)?, self.in_order(b, ty)?))

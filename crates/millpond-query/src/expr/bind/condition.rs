@@ -153,7 +153,10 @@ impl Binder<'_> {
             };
         }
         let ty = match common {
-            Ty::Known(ty) => ty,
+            Ty::Known(ty) => {
+                comparable(ty, ty).ok_or_else(|| no_operator("=", common, Ty::Unknown))?;
+                ty
+            }
             Ty::Unknown => DataType::Text,
         };
         let mut convert = |typed: Typed| match typed.ty {
@@ -253,11 +256,16 @@ impl Binder<'_> {
         let written: Vec<&tree::Expr> =
             otherwise.iter().chain(conditions.iter().map(|when| &when.result)).collect();
         let (mut results, ty) =
-            self.unified(results, "CASE").map_err(|error| match odd_one(&types) {
-                Some(odd) if error.sqlstate == SqlState::DATATYPE_MISMATCH => {
+            self.unified(results, "CASE").map_err(|mut error| match odd_one(&types) {
+                Some(odd) => {
+                    if error.sqlstate == SqlState::CANNOT_COERCE {
+                        let is_else = odd == 0 && otherwise.is_some();
+                        let part = if is_else { "CASE/ELSE" } else { "CASE/WHEN" };
+                        error.message = error.message.replacen("CASE", part, 1);
+                    }
                     self.place_at(error, written[odd])
                 }
-                _ => self.place_literal(error, &written),
+                None => self.place_literal(error, &written),
             })?;
         let otherwise = (results.len() > whens.len()).then(|| results.remove(0)).map(Box::new);
         let ty = if otherwise.is_some() { ty } else { unmodified(ty) };
@@ -277,26 +285,41 @@ impl Binder<'_> {
         let (a, b) = (self.bind(a, scope)?, self.bind(b, scope)?);
         let func = Func::exactly("nullif", &[Param::AnyElement; 2])?;
         let compared = match (a.ty, b.ty) {
-            (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => Some(x),
             (Ty::Known(x), Ty::Known(y)) => comparable(x, y),
             _ => None,
         };
         if let Some(ty) = compared {
-            let is_real = a.ty == Ty::Known(DataType::Float4);
+            let own = left_of_equality(a.ty, b.ty).unwrap_or(ty);
             let (a, b) = self.alike(a, b, "=")?;
             let value = Typed::known(Expr::Func(func, vec![a, b]), ty);
-            // A `real` is compared as it is, with whatever number.
-            return match is_real {
-                true => {
-                    let real = self.coerce(value, DataType::Float4, Coercion::Explicit)?;
-                    Ok(Typed::known(real, DataType::Float4))
-                }
-                false => Ok(value),
-            };
+            let value = self.coerce(value, own, Coercion::Explicit)?;
+            return Ok(Typed::known(value, own));
+        }
+        if let (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) = (a.ty, b.ty)
+            && comparable(ty, ty).is_none()
+        {
+            return Err(self.place_operator(no_operator("=", a.ty, b.ty), at, &literals));
         }
         let unified = self.unified(vec![a, b], "NULLIF");
         let (list, ty) = unified.map_err(|error| self.place_operator(error, at, &literals))?;
         Ok(Typed::known(Expr::Func(func, list), ty))
+    }
+}
+
+/// The type that the left side of an equality keeps, where PostgreSQL has an operator of these two
+/// types.
+fn left_of_equality(a: Ty, b: Ty) -> Option<DataType> {
+    let (Ty::Known(a), Ty::Known(b)) = (a, b) else { return None };
+    let is_date =
+        |ty| matches!(ty, DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_));
+    let is_oid = |ty: DataType| ty == DataType::Oid;
+    match (a, b) {
+        // A `real` is compared as it is, with whatever number.
+        (DataType::Float4, _) => Some(DataType::Float4),
+        _ if is_int(a) && is_int(b) && !is_oid(a) && !is_oid(b) => Some(a),
+        _ if is_date(a) && is_date(b) => Some(a.base()),
+        (DataType::Name, _) => Some(DataType::Name),
+        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::expr::func::catalog::Param;
 use crate::expr::func::operators::{self, Operator, Work};
 use crate::expr::func::resolve::{self, Candidate, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{Category, Ty, category};
+use crate::expr::types::{Category, INTERVAL_TYPE, Ty, category, is_implicit};
 use crate::expr::{Arith, Compare, Expr, Func, Like, arith};
 use crate::lex::LiteralKind;
 
@@ -89,7 +89,7 @@ impl Binder<'_> {
         let is_minus = symbol == "-";
         let (value, ty) = match value.ty {
             Ty::Known(ty) if category(ty) == Category::Number => (value.expr, ty),
-            Ty::Known(ty) if category(ty) == Category::Interval && is_minus => {
+            Ty::Known(ty) if is_implicit(ty, INTERVAL_TYPE) && is_minus => {
                 return self.call("interval_um", vec![value]);
             }
             Ty::Unknown => return Err(ambiguous_operator(&format!("{symbol} unknown"))),
@@ -296,9 +296,10 @@ impl Binder<'_> {
     fn date_arith(&mut self, arith: Arith, symbol: &str, a: Typed, b: Typed) -> Result<Typed> {
         let small = |ty: Ty| matches!(ty, Ty::Known(DataType::Int4 | DataType::Int2));
         match arith {
-            Arith::Sub if is_date(a.ty) && (is_date(b.ty) || b.ty == Ty::Unknown) => {
+            Arith::Sub if !small(b.ty) => {
+                let a = self.coerce(a, DataType::Date, Coercion::Implicit)?;
                 let b = self.coerce(b, DataType::Date, Coercion::Implicit)?;
-                Ok(Typed::known(Expr::Arith(arith, Box::new((a.expr, b))), DataType::Int4))
+                Ok(Typed::known(Expr::Arith(arith, Box::new((a, b))), DataType::Int4))
             }
             Arith::Add | Arith::Sub if is_date(a.ty) && small(b.ty) => {
                 let b = self.coerce(b, DataType::Int4, Coercion::Implicit)?;
@@ -381,7 +382,10 @@ pub(super) fn comparison_of(symbol: &str) -> Option<Compare> {
 fn counts_days(arith: Arith, a: Ty, b: Ty) -> bool {
     let small = |ty: Ty| matches!(ty, Ty::Known(DataType::Int4 | DataType::Int2));
     match arith {
-        Arith::Sub => is_date(a) && (is_date(b) || small(b) || b == Ty::Unknown),
+        Arith::Sub => {
+            is_date(a) && (is_date(b) || small(b) || b == Ty::Unknown)
+                || a == Ty::Unknown && is_date(b)
+        }
         _ => is_date(a) && small(b) || small(a) && is_date(b),
     }
 }

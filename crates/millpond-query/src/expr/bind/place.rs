@@ -23,9 +23,14 @@ impl Binder<'_> {
         }
     }
 
-    /// Places an error at the beginning of an expression.
+    /// Places an error at the beginning of an expression. A literal with its type in front of it
+    /// begins behind the type.
     pub(crate) fn place_at(&self, error: SqlError, e: &Expr) -> SqlError {
-        self.source.place(error, start_of(e))
+        let start = match &e.node {
+            Node::TypeCast(cast) if matches!(cast.arg.node, Node::AConst(_)) => cast.arg.location,
+            _ => start_of(e),
+        };
+        self.source.place(error, start)
     }
 }
 

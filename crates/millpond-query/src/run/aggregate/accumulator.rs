@@ -1,5 +1,7 @@
 //! What an aggregate function has taken in.
 
+use std::cmp::Ordering;
+
 use millpond_types::Interval;
 use millpond_types::numeric::{NumericSum, Small};
 use millpond_types::other::INTERVAL;
@@ -311,10 +313,14 @@ pub(super) fn interval(bytes: &[u8]) -> Result<Interval> {
 }
 
 fn add_extreme(best: &mut Value, function: F, datum: Datum<'_>) -> Result<usize> {
+    // Of equal values the last one stays, where they may look different.
+    let differs =
+        matches!(datum, Datum::Numeric(_) | Datum::Float4(_) | Datum::Float8(_) | Datum::Other(..));
     let is_better = best.is_null()
-        || datum.sql_cmp(&best.as_datum()).is_some_and(|order| match function {
-            F::Min => order.is_lt(),
-            _ => order.is_gt(),
+        || datum.sql_cmp(&best.as_datum()).is_some_and(|order| match (order, function) {
+            (Ordering::Equal, _) => differs,
+            (order, F::Min) => order.is_lt(),
+            (order, _) => order.is_gt(),
         });
     if !is_better {
         return Ok(0);

@@ -85,6 +85,8 @@ fn locate(
     let group = at_least("subexpr", which.group, 0)?;
     let options = flags_of(function, which.flags)?;
     let regex = regex::compiled(pattern, options)?;
+    // Where there are no groups, the whole match counts as the first one.
+    let group = if regex.groups() == 0 && group == 1 { 0 } else { group };
     let mut matches = Matches { regex: &regex, text, next: start - 1 };
     for _ in 1..n {
         if matches.next(env)?.is_none() {
