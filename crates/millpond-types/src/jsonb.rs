@@ -238,7 +238,7 @@ pub mod write {
     }
 
     /// Writes the length and number of parts in front of them.
-    fn end(start: usize, count: usize, what: TooLong, out: &mut Vec<u8>) -> Result<(), TooLong> {
+    fn end(start: usize, count: usize, what: TooLong, out: &mut [u8]) -> Result<(), TooLong> {
         let bytes = length(out.len() - start - HEAD, what)?;
         // Each part has a byte or more.
         let count = length(count, what)?;
@@ -282,7 +282,7 @@ pub mod write {
         }
 
         /// All elements are there.
-        pub fn end(self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        pub fn end(self, out: &mut [u8]) -> Result<(), TooLong> {
             end(self.start, self.count, TooLong::Array, out)
         }
     }
