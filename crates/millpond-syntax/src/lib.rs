@@ -28,7 +28,8 @@ pub mod tree;
 pub use error::{SqlState, SyntaxError};
 pub use lexer::{PlainStrings, Token, TokenKind, Tokens};
 
-/// Asked now and then while a long text is parsed: whether to stop. Then the error is 57014.
+/// Says whether to stop. The lexer and the parser call it now and then. If it answers true, parsing
+/// fails with 57014.
 pub type Stop<'s> = &'s dyn Fn() -> bool;
 
 /// The longest text that is parsed, in bytes. PostgreSQL's limit is the same.

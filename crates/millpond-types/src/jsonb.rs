@@ -276,12 +276,16 @@ pub mod write {
             Self { start: begin(ARRAY, out), count: 0 }
         }
 
-        /// The next element follows.
+        /// Counts the next element. The caller appends its value.
         pub fn element(&mut self) {
             self.count += 1;
         }
 
-        /// All elements are there.
+        /// Ends the array: writes the length and the number of its elements.
+        ///
+        /// # Errors
+        ///
+        /// If it is longer than [`MAX_LENGTH`].
         pub fn end(self, out: &mut [u8]) -> Result<(), TooLong> {
             end(self.start, self.count, TooLong::Array, out)
         }
@@ -301,14 +305,23 @@ pub mod write {
             Self { start: begin(OBJECT, out), members: SmallVec::new() }
         }
 
-        /// A member begins; its value follows.
+        /// Appends the name of the next member. The caller appends its value.
+        ///
+        /// # Errors
+        ///
+        /// If the object is longer than [`MAX_LENGTH`].
         pub fn member(&mut self, name: &str, out: &mut Vec<u8>) -> Result<(), TooLong> {
             length(out.len() - self.start - HEAD, TooLong::Object)?;
             self.members.push(out.len());
             sized(name.as_bytes(), out)
         }
 
-        /// All members are there. Brings them in order; of members of one name the last stays.
+        /// Ends the object: sorts its members by name, of which the last of each name stays, and
+        /// writes their length and number.
+        ///
+        /// # Errors
+        ///
+        /// If it is longer than [`MAX_LENGTH`].
         pub fn end(self, out: &mut Vec<u8>) -> Result<(), TooLong> {
             let Self { start, members } = self;
             let is_before =
@@ -388,4 +401,82 @@ fn encode_value(value: Json<'_>, depth: usize, out: &mut Vec<u8>) -> Option<()> 
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::write;
+    use crate::numeric::Numeric;
+
+    #[derive(Debug, Clone)]
+    enum Tree {
+        Number(u8),
+        Array(Vec<Tree>),
+        Object(Vec<(String, Tree)>),
+    }
+
+    fn tree() -> impl Strategy<Value = Tree> {
+        let leaf = any::<u8>().prop_map(Tree::Number);
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            let member = ("[ab]{0,2}", inner.clone());
+            prop_oneof![
+                prop::collection::vec(inner, 0..5).prop_map(Tree::Array),
+                prop::collection::vec(member, 0..6).prop_map(Tree::Object),
+            ]
+        })
+    }
+
+    fn text(tree: &Tree) -> String {
+        match tree {
+            Tree::Number(number) => number.to_string(),
+            Tree::Array(elements) => {
+                format!("[{}]", elements.iter().map(text).collect::<Vec<_>>().join(" ,"))
+            }
+            Tree::Object(members) => {
+                let member =
+                    |(name, value): &(String, Tree)| format!("\"{name}\" : {}", text(value));
+                format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// What the head of the file says, written from the inside out.
+    fn bytes(tree: &Tree) -> Vec<u8> {
+        let sized = |bytes: &[u8]| [&(bytes.len() as u32).to_le_bytes(), bytes].concat();
+        let container = |tag: u8, count: usize, parts: &[u8]| {
+            let (length, count) = (parts.len() as u32, count as u32);
+            [&[tag], &length.to_le_bytes()[..], &count.to_le_bytes(), parts].concat()
+        };
+        match tree {
+            Tree::Number(number) => {
+                let mut out = Vec::new();
+                write::number(Numeric::from(i64::from(*number)).as_ref(), &mut out).unwrap();
+                out
+            }
+            Tree::Array(elements) => {
+                let parts: Vec<u8> = elements.iter().flat_map(bytes).collect();
+                container(super::ARRAY, elements.len(), &parts)
+            }
+            Tree::Object(members) => {
+                let mut last = std::collections::BTreeMap::new();
+                for (name, value) in members {
+                    last.insert((name.len(), name.as_bytes()), bytes(value));
+                }
+                let member = |((_, name), value): (&(usize, &[u8]), &Vec<u8>)| {
+                    [sized(name), value.clone()].concat()
+                };
+                let parts: Vec<u8> = last.iter().flat_map(member).collect();
+                container(super::OBJECT, last.len(), &parts)
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn members_are_in_order_at_every_level(tree in tree()) {
+            prop_assert_eq!(crate::format::json::to_jsonb(&text(&tree)).unwrap(), bytes(&tree));
+        }
+    }
 }

@@ -96,7 +96,7 @@ const GATHERED: &[&str] = &[
         join part p on p.id + 0 = i.part where i.v = 'text 9' order by 1, 2",
     "select max(i.ctid)::text, min(o.ctid)::text from item i join ord o on o.id = i.id where i.line < 2",
     // Functions that only threads of the executor have.
-    "select line, count(*) from item where ('{\"a\": ' || line || ', \"b\": [\"' || v || '\"]}')::jsonb @> '{\"a\": 2}' \
+    "select line, count(*) from item where ('{\"a\": ' || line || ', \"b\": [\"' || v || '\"]}')::jsonb ->> 'a' = '2' \
         and split_part(v, ' ', 2) > '3' group by line order by 1",
     "select id, line from item where ('{\"a\": [\"' || v || '\"]}')::jsonb #>> '{a,0}' = 'text 9' order by n, 1, 2",
     "select id from item where string_to_array(v, ' ') @> array['text', '7'] or round(n) = 17 order by n, id",

@@ -187,7 +187,7 @@ impl Translator<'_> {
 fn access_condition(scan: &Scan) -> Translated<Option<Expr>> {
     let range = match &scan.access {
         Access::Heap => return Ok(None),
-        Access::Nothing | Access::Places(_) => return Err(Failure::Declined),
+        Access::Nothing | Access::Tids(_) => return Err(Failure::Declined),
         Access::Point { index, key } => {
             let columns = index.columns.iter().map(|column| packed(scan.slot, column.column));
             let equal =

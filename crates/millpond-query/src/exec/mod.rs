@@ -10,7 +10,6 @@
 mod change;
 mod insert;
 pub(crate) mod key;
-mod places;
 mod query;
 mod results;
 mod row_lock;
@@ -31,7 +30,6 @@ use millpond_engine::timeout::Cancellation;
 use smallvec::SmallVec;
 
 pub use insert::with_row_detail;
-pub(crate) use places::places_of;
 pub(crate) use results::row_count;
 pub(crate) use row_lock::lock_row;
 pub(crate) use scanner::Scanner;

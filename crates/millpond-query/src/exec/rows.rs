@@ -7,11 +7,11 @@ use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::{KeyRange, RowBuf};
 
 use super::key::KeyRanges;
-use super::{Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, key, places_of};
+use super::{Exec, MAX_BLOCKS_UNWAITING, MAX_ROWS_UNWAITING, key};
 use crate::convert::would_block;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::Env;
-use crate::plan::{Access, IndexRange, KeyPart, Places};
+use crate::plan::{Access, IndexRange, KeyPart};
 
 /// Takes a row's bytes and place; says whether to go on.
 type EachRow<'e> = &'e mut dyn FnMut(&mut Exec<'_>, &mut RowBuf) -> Result<bool>;
@@ -42,7 +42,7 @@ impl Exec<'_> {
             Access::Point { index, key } => self.point(table, index, key, env, &mut out),
             Access::Range(range) => self.range(table, range, env, &mut out),
             Access::Heap => self.heap_rows(table, &mut out),
-            Access::Places(places) => self.rows_at(table, places, env, &mut out),
+            Access::Tids(_) => Err(SqlError::internal("only plans of nodes know places of rows")),
         };
         self.scratch.row = row;
         result
@@ -63,22 +63,6 @@ impl Exec<'_> {
         let Some(key) = key::exact(parts, &values) else { return Ok(()) };
         if self.session.lookup(table, index, &key, out.row)? {
             (out.each)(self, out.row)?;
-        }
-        Ok(())
-    }
-
-    fn rows_at(
-        &mut self,
-        table: &Arc<TableDef>,
-        places: &Places,
-        env: &Env<'_>,
-        out: &mut Out<'_>,
-    ) -> Result<()> {
-        for tid in places_of(places, env)?.into_iter().rev() {
-            self.session.check_cancel()?;
-            if self.session.fetch(table, tid, out.row)? && !(out.each)(self, out.row)? {
-                break;
-            }
         }
         Ok(())
     }

@@ -237,7 +237,7 @@ fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
     };
     let pattern = escaped.as_deref().unwrap_or(pattern);
     let found = if parts.ignore_case {
-        let lower = |s: &str| func::mapped(s, func::Case::Lower);
+        let lower = |s: &str| func::mapped(s, func::LetterCase::Lower);
         like::matches(&lower(text), &lower(pattern), Some('\\'))?
     } else {
         like::matches(text, pattern, Some('\\'))?

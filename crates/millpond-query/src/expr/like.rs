@@ -154,3 +154,40 @@ pub(super) fn escape_char(text: &str) -> Result<Option<char>> {
         _ => Err(invalid_escape()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The rule itself: characters against the pattern, one by one.
+    fn naive(text: &[char], pattern: &[char]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            ['%', rest @ ..] => (0..=text.len()).any(|skipped| naive(&text[skipped..], rest)),
+            ['_', rest @ ..] => !text.is_empty() && naive(&text[1..], rest),
+            ['\\', literal, rest @ ..] | [literal, rest @ ..] => {
+                text.first() == Some(literal) && naive(&text[1..], rest)
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn patterns_match_by_the_rule(
+            text in "[aö€%]{0,8}",
+            pattern in "([aö€]|%|_|\\\\[aö€%_]){0,6}",
+        ) {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            let wanted = naive(&chars(&text), &chars(&pattern));
+            prop_assert_eq!(matches(&text, &pattern, Some('\\')).unwrap(), wanted);
+            if text.is_ascii() && pattern.is_ascii() {
+                let found = matches_bytes(text.as_bytes(), pattern.as_bytes()).unwrap();
+                prop_assert_eq!(found, wanted);
+            }
+        }
+    }
+}

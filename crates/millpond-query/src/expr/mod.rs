@@ -257,7 +257,7 @@ impl Expr {
         (found.compare == Compare::Eq && !found.all).then_some((found.value, found.array))
     }
 
-    /// The column of `ctid`, if it is one: the number of which the place is made.
+    /// If this expression is a row's `ctid`: the column that holds it as a number.
     pub(crate) fn as_place_of_row(&self) -> Option<&Expr> {
         match self {
             Expr::Func(func, args) if func.name() == "tid_of_number" => args.first(),

@@ -3,7 +3,7 @@
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 
-use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Places};
+use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Tids};
 use super::{
     ChangePlan, InsertPlan, InsertSource, Output, Plan, Planned, Results, SelectPlan, Target, query,
 };
@@ -119,17 +119,17 @@ fn limit(results: &Results, depth: &mut usize, lines: &mut Vec<String>) {
     }
 }
 
-/// What rows at some places have in common.
-pub(in crate::plan) fn tid_condition(places: &Places, names: &dyn Namer) -> String {
-    match places {
-        Places::Items(items) => match items.as_slice() {
+/// The condition of a Tid Scan.
+pub(in crate::plan) fn tid_condition(tids: &Tids, names: &dyn Namer) -> String {
+    match tids {
+        Tids::Items(items) => match items.as_slice() {
             [one] => format!("(ctid = {})", show(one, names)),
             items => {
                 let shown: Vec<String> = items.iter().map(|item| show(item, names)).collect();
                 format!("(ctid = ANY (ARRAY[{}]))", shown.join(", "))
             }
         },
-        Places::Array(array) => format!("(ctid = ANY ({}))", show(array, names)),
+        Tids::Array(array) => format!("(ctid = ANY ({}))", show(array, names)),
     }
 }
 
@@ -150,9 +150,9 @@ fn access(
             note(depth, format!("Index Cond: ({})", conditions.join(" AND ")), lines);
         }
         Access::Range(range) => index_range(table, range, names, depth, lines),
-        Access::Places(places) => {
+        Access::Tids(tids) => {
             push(depth, format!("Tid Scan on {}", table.name), lines);
-            note(depth, format!("TID Cond: {}", tid_condition(places, names)), lines);
+            note(depth, format!("TID Cond: {}", tid_condition(tids, names)), lines);
         }
     }
     if let Some(filter) = filter {

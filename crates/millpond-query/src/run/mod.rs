@@ -36,6 +36,7 @@ mod subplan;
 mod system_scan;
 #[cfg(test)]
 mod tests;
+mod tids;
 mod window;
 
 pub(crate) use aggregate::{Accumulator, FloatMoments, Pairs, average_of};

@@ -11,10 +11,11 @@ use millpond_engine::table::RowBuf;
 use super::folded::Folded;
 use super::gather::{Begun, Fragment, can_settle, workers_of};
 use super::pool::{Pool, PooledScan};
+use super::tids::tids_of;
 use super::{Context, SlotRow, Work};
 use crate::convert::would_block;
 use crate::error::{Result, SqlError};
-use crate::exec::{MAX_BLOCKS_UNWAITING, is_long_scan, key, places_of};
+use crate::exec::{MAX_BLOCKS_UNWAITING, is_long_scan, key};
 use crate::expr::Expr;
 use crate::plan::query::node::Scan;
 use crate::plan::{Access, IndexRange, KeyPart};
@@ -33,7 +34,7 @@ pub(super) struct ScanState {
     /// A key as a range: see [`ScanState::start_key`].
     key_range: Option<Box<IndexRange>>,
     /// The places that are still to be read, the first one last.
-    places: Vec<Tid>,
+    tids: Vec<Tid>,
 }
 
 /// What is read next.
@@ -44,7 +45,7 @@ enum Source {
     Start,
     Ranges,
     Heap,
-    Places,
+    Tids,
     Fragment,
     End,
 }
@@ -71,7 +72,7 @@ impl ScanState {
             let is_found = match self.source {
                 Source::Ranges => self.next_of_range(scan, cx)? || self.next_range(scan, cx)?,
                 Source::Heap => return self.next_of_heap(scan, cx),
-                Source::Places => self.next_of_places(scan, cx)?,
+                Source::Tids => self.next_of_tids(scan, cx)?,
                 Source::Fragment => return self.next_of_fragment(cx),
                 Source::Start => match self.start(scan, cx)? {
                     Some(is_found) => is_found,
@@ -107,9 +108,9 @@ impl ScanState {
                 return found.map(Some);
             }
             Access::Range(range) => self.start_range(scan, range, cx)?,
-            Access::Places(places) => {
-                self.places = places_of(places, &cx.env())?;
-                self.source = Source::Places;
+            Access::Tids(tids) => {
+                self.tids = tids_of(tids, &cx.env())?;
+                self.source = Source::Tids;
             }
         }
         Ok(None)
@@ -220,12 +221,13 @@ impl ScanState {
         Ok(())
     }
 
-    /// The next row that is at one of the places. One that has been replaced has left its place.
+    /// The next row that is at one of the places. A version that an update
+    /// replaced is not visible, so its place gives no row.
     #[inline(never)]
-    fn next_of_places(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
+    fn next_of_tids(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         let work = cx.work();
         let row = cx.stored_mut(scan.slot)?;
-        while let Some(tid) = self.places.pop() {
+        while let Some(tid) = self.tids.pop() {
             if work.session()?.fetch(&scan.table, tid, row)? {
                 return Ok(true);
             }

@@ -91,7 +91,7 @@ fn rows(scan: &Scan, cx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
             }
         }
         Access::Range(range) => rows_of_range(view, range, cx),
-        Access::Places(_) => Err(SqlError::internal("a system relation has no places")),
+        Access::Tids(_) => Err(SqlError::internal("a system relation has no places")),
     }
 }
 

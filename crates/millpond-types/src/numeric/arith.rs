@@ -2,7 +2,6 @@
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
-
 use smallvec::SmallVec;
 
 use super::text::from_decimal_digits;
@@ -71,7 +70,7 @@ impl Decimal {
     }
 
     /// Cuts behind `places` digits after the point (before it, if negative).
-    pub fn truncated(mut self, places: i32) -> Self {
+    pub fn truncated(mut self, places: i16) -> Self {
         self.dscale = places.max(0) as u16;
         // Digits behind the point are those of weight -1 and below, four to each.
         let whole_groups = places.div_euclid(4);
@@ -134,7 +133,7 @@ impl NumericRef<'_> {
     }
 
     /// Cuts behind `places` digits after the point (before it, if negative).
-    pub fn truncate(self, places: i32) -> Result<Numeric, NumericError> {
+    pub fn truncate(self, places: i16) -> Result<Numeric, NumericError> {
         if let Some(cut) = self.small().and_then(|small| small.truncate(places)) {
             return cut.to_numeric();
         }

@@ -12,18 +12,18 @@ impl Small {
     /// Rounds half away from zero to `scale` digits after the point (before it, if negative), and
     /// shows that many.
     pub(super) fn round(self, scale: i16) -> Option<Self> {
-        self.cut(scale.into(), |magnitude, unit| magnitude.checked_add(unit / 2))
+        self.cut(scale, |magnitude, unit| magnitude.checked_add(unit / 2))
     }
 
     /// Cuts behind `places` digits after the point (before it, if negative), and shows that many.
-    pub(super) fn truncate(self, places: i32) -> Option<Self> {
+    pub(super) fn truncate(self, places: i16) -> Option<Self> {
         self.cut(places, |magnitude, _| Some(magnitude))
     }
 
     /// Cuts all below a unit, which is a power of ten, off a magnitude that `adjust` has changed.
-    fn cut(self, scale: i32, adjust: impl Fn(u128, u128) -> Option<u128>) -> Option<Self> {
+    fn cut(self, scale: i16, adjust: impl Fn(u128, u128) -> Option<u128>) -> Option<Self> {
         let dscale = scale.max(0) as u16;
-        let Ok(places @ 1..) = u32::try_from(-scale - 4 * self.exponent) else {
+        let Ok(places @ 1..) = u32::try_from(-i32::from(scale) - 4 * self.exponent) else {
             return Some(Self { dscale, ..self });
         };
         let unit = 10u128.checked_pow(places)?;
@@ -38,7 +38,7 @@ impl Small {
         Some(Self { coefficient, dscale, ..self })
     }
 
-    /// Whether there are at most so many digits before the point.
+    /// Whether there are at most `most` digits before the point.
     pub(super) fn has_whole_digits(self, most: i32) -> bool {
         let digits = self.coefficient.unsigned_abs().checked_ilog10();
         digits.is_none_or(|log| log as i32 + 1 + 4 * self.exponent <= most)

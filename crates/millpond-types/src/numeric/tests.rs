@@ -216,17 +216,18 @@ proptest! {
         let rounded = x.round_any(scale).unwrap();
         prop_assert_eq!(x.round(scale).unwrap().to_string(), rounded.to_string());
         let Parts::Finite(decimal) = x.parts() else { panic!("a number without a value") };
-        let cut = Numeric::from_decimal(decimal.clone().truncated(scale.into())).unwrap();
-        prop_assert_eq!(x.truncate(scale.into()).unwrap().to_string(), cut.to_string());
+        let cut = Numeric::from_decimal(decimal.clone().truncated(scale)).unwrap();
+        prop_assert_eq!(x.truncate(scale).unwrap().to_string(), cut.to_string());
         if y.signum() != 0 {
             prop_assert_eq!(x.rem(y).unwrap().to_string(), x.rem_any(y).unwrap().to_string());
         }
         prop_assert_eq!(x.to_i64("bigint"), x.to_i64_any("bigint"));
         prop_assert_eq!(x.to_f64().to_bits(), x.to_f64_any().to_bits());
-        let limit: Numeric = format!("1e{}", i32::from(precision) - i32::from(scale)).parse().unwrap();
+        let limit = num(&format!("1e{}", i32::from(precision) - i32::from(scale)));
         let fits = rounded.as_ref().abs() < limit;
         let stored = x.with_precision(precision, scale);
-        prop_assert_eq!(stored.map(|number| number.to_string()).ok(), fits.then(|| rounded.to_string()));
+        let wanted = fits.then(|| rounded.to_string());
+        prop_assert_eq!(stored.map(|number| number.to_string()).ok(), wanted);
         let negative = Decimal { negative: !decimal.negative, ..decimal };
         prop_assert_eq!(x.neg().to_string(), Numeric::from_decimal(negative).unwrap().to_string());
         // The bytes of a number are the same however it was made.
@@ -243,6 +244,62 @@ proptest! {
             (Ok(short), Ok(long)) => prop_assert_eq!(short.as_ref().bytes(), long.as_ref().bytes()),
             (short, long) => prop_assert!(short.is_err() && long.is_err()),
         }
+    }
+}
+
+#[test]
+fn signs_of_every_form() {
+    let long = format!("1e-{}", 300);
+    let shown = format!("1.{}", "0".repeat(80));
+    for text in ["0", "0.00", "1", "2.5", "1e400", &long, &shown, "NaN", "Infinity"] {
+        let number = num(text);
+        let negative =
+            if number.is_zero_or_nan() { number.clone() } else { num(&format!("-{text}")) };
+        assert_eq!(number.as_ref().neg().as_ref().bytes(), negative.as_ref().bytes(), "{text}");
+        assert_eq!(negative.as_ref().neg().as_ref().bytes(), number.as_ref().bytes(), "{text}");
+        assert_eq!(
+            negative.as_ref().abs().as_ref().bytes(),
+            number.as_ref().abs().as_ref().bytes()
+        );
+        assert_eq!(
+            negative.as_ref().signum(),
+            if number.is_zero_or_nan() {
+                number.as_ref().signum()
+            } else {
+                -number.as_ref().signum()
+            }
+        );
+        assert_eq!(number.as_ref().is_nan(), text == "NaN");
+    }
+}
+
+#[test]
+fn floats_become_the_number_that_their_text_is() {
+    for float in [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        100.0,
+        1e15,
+        123_456_789.125,
+        1e-7,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        5e-324,
+        0.1 + 0.2,
+    ] {
+        let text = format!("{float:.14e}");
+        let (digits, exponent) = text.split_once('e').unwrap();
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        let read = num(&format!("{digits}e{exponent}"));
+        assert_eq!(Numeric::from_f64(float).as_ref().bytes(), read.as_ref().bytes(), "{float}");
+    }
+}
+
+impl Numeric {
+    fn is_zero_or_nan(&self) -> bool {
+        self.as_ref().is_nan() || self.as_ref().signum() == 0
     }
 }
 

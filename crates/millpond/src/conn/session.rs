@@ -20,7 +20,7 @@ use crate::cancel::CancelHandle;
 use crate::database::Database;
 use millpond_query::advisory::Notices;
 use millpond_query::convert::would_block;
-use millpond_query::error::Result;
+use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::exec::{Exec, Scratch};
 use millpond_query::expr::Facts;
 use millpond_query::memory::{Resources, ValueRoom};
@@ -195,6 +195,14 @@ impl SqlSession {
         };
         let parsed = parse::parse_escapes(sql, &mut warn, &|| self.is_to_stop());
         parsed.map_err(|error| self.named_stop(error))
+    }
+
+    /// Where an error only says that the session was told to stop: the error that says why.
+    #[cold]
+    pub(super) fn named_stop(&self, error: SqlError) -> SqlError {
+        let is_stopped = error.sqlstate == SqlState::QUERY_CANCELED
+            || error.sqlstate == SqlState::CANNOT_CONNECT_NOW;
+        if is_stopped && self.cancel().is_raised() { self.cancel().error() } else { error }
     }
 
     fn is_to_stop(&self) -> bool {

@@ -37,14 +37,6 @@ impl SqlSession {
         }
     }
 
-    /// Where an error only says that the session was told to stop: the error that says why.
-    #[cold]
-    pub(super) fn named_stop(&self, error: SqlError) -> SqlError {
-        let is_stopped = error.sqlstate == SqlState::QUERY_CANCELED
-            || error.sqlstate == SqlState::CANNOT_CONNECT_NOW;
-        if is_stopped && self.cancel().is_raised() { self.cancel().error() } else { error }
-    }
-
     /// An error has ended the statement: the transaction has failed, watchers see that nothing
     /// runs. Returns the error for the client, which names the request that has stopped it.
     #[cold]

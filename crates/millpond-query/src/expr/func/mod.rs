@@ -73,7 +73,7 @@ pub(crate) use json::aggregate as json_aggregate;
 pub use quote::quoted_name;
 pub use series::Series;
 pub use string::check_length;
-pub(super) use string::{Case, mapped};
+pub(super) use string::{LetterCase, mapped};
 pub use system::format_type;
 pub(crate) use system::type_named;
 
@@ -176,6 +176,11 @@ impl Func {
     /// PostgreSQL's name.
     pub fn name(self) -> &'static str {
         self.0.name
+    }
+
+    /// Whether it is `substring` by a regular expression, which shares its name with others.
+    pub(crate) fn searches_by_pattern(self) -> bool {
+        self.0.name == "substring" && self.0.args.get(1) == Some(&catalog::TEXT)
     }
 
     /// Whether it can give another value at each call.
@@ -286,7 +291,7 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
     if let Body::Exprs(body) = proc.body {
         return body(args, env);
     }
-    // To collect arguments takes as long as to call most functions.
+    // Collecting the arguments costs as much as most calls.
     match args {
         [a] => {
             let a = a.eval(env)?;

@@ -267,7 +267,7 @@ pub(super) fn floor(x: NumericRef<'_>) -> Result<Numeric> {
 
 /// Cuts after this many digits behind the point (before it, if negative).
 fn trunc(x: NumericRef<'_>, places: i32) -> Result<Numeric> {
-    Ok(x.truncate(scale(places).into())?)
+    Ok(x.truncate(scale(places))?)
 }
 
 /// `n!`

@@ -20,8 +20,8 @@ pub(super) static PROCS: &[Proc] = &[
     // The binder adds the spaces.
     proc(1375, "octet_length", &[BPCHAR], INT4, body!(|s: &str| s.len() as i32)),
     proc(1811, "bit_length", &[TEXT], INT4, body!(|s: &str| bits(s.len()))),
-    proc(870, "lower", &[TEXT], TEXT, body!(|s: &str| mapped(s, Case::Lower))),
-    proc(871, "upper", &[TEXT], TEXT, body!(|s: &str| mapped(s, Case::Upper))),
+    proc(870, "lower", &[TEXT], TEXT, body!(|s: &str| mapped(s, LetterCase::Lower))),
+    proc(871, "upper", &[TEXT], TEXT, body!(|s: &str| mapped(s, LetterCase::Upper))),
     proc(872, "initcap", &[TEXT], TEXT, body!(|s: &str| initcap(s))),
     proc(
         884,
@@ -164,24 +164,24 @@ fn bits(bytes: usize) -> Result<i32> {
 
 /// Which letters are wanted.
 #[derive(Clone, Copy)]
-pub(in crate::expr) enum Case {
+pub(in crate::expr) enum LetterCase {
     Lower,
     Upper,
 }
 
 /// Each character by its simple mapping: one that has several characters as its counterpart stays.
-pub(in crate::expr) fn mapped(s: &str, case: Case) -> String {
+pub(in crate::expr) fn mapped(s: &str, case: LetterCase) -> String {
     match case {
-        Case::Lower if s.is_ascii() => s.to_ascii_lowercase(),
-        Case::Upper if s.is_ascii() => s.to_ascii_uppercase(),
+        LetterCase::Lower if s.is_ascii() => s.to_ascii_lowercase(),
+        LetterCase::Upper if s.is_ascii() => s.to_ascii_uppercase(),
         _ => s.chars().map(|c| mapped_char(c, case)).collect(),
     }
 }
 
-fn mapped_char(c: char, case: Case) -> char {
+fn mapped_char(c: char, case: LetterCase) -> char {
     match case {
-        Case::Lower => simple(c, c.to_lowercase()),
-        Case::Upper => simple(c, c.to_uppercase()),
+        LetterCase::Lower => simple(c, c.to_lowercase()),
+        LetterCase::Upper => simple(c, c.to_uppercase()),
     }
 }
 
@@ -197,8 +197,11 @@ fn initcap(s: &str) -> String {
     let mut in_word = false;
     s.chars()
         .map(|c| {
-            let mapped =
-                if in_word { mapped_char(c, Case::Lower) } else { mapped_char(c, Case::Upper) };
+            let mapped = if in_word {
+                mapped_char(c, LetterCase::Lower)
+            } else {
+                mapped_char(c, LetterCase::Upper)
+            };
             in_word = c.is_alphanumeric();
             mapped
         })

@@ -11,6 +11,7 @@ mod parse;
 mod program;
 mod search;
 mod set;
+mod threads;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use super::bad;
 use super::node::{Assert, Node, NodeId, Tree};
 use super::parse::TOO_COMPLEX;
-use super::search::Threads;
+use super::threads::Threads;
 use crate::error::Result;
 
 /// Steps at most.
@@ -17,6 +17,8 @@ const MAX_STEPS: usize = 100_000;
 const MAX_DEPTH: usize = 1000;
 /// Lists of threads that are kept: a condition within a search has its own.
 const MAX_SPARE: usize = 4;
+/// Lists of longer programs are not kept, so that a thread's memory stays small.
+const MAX_KEPT_STEPS: usize = 1000;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
@@ -55,7 +57,7 @@ impl Program {
         Ok(program)
     }
 
-    /// What the steps take that come before any other character. A condition may hold.
+    /// What the steps take that come before any other character. Conditions are assumed to hold.
     fn first_characters(&self, tree: &Tree) -> First {
         let mut first = Box::new([false; 128]);
         let (mut seen, mut open) = (vec![false; self.steps.len()], vec![0]);
@@ -84,6 +86,12 @@ impl Program {
         Some(first)
     }
 
+    /// As if a match could begin with any character.
+    #[cfg(test)]
+    pub(super) fn begin_anywhere(&mut self) {
+        self.first = None;
+    }
+
     /// Whether a match may begin with a character.
     #[inline]
     pub(super) fn may_begin_with(&self, c: char) -> bool {
@@ -100,14 +108,14 @@ impl Program {
                 threads.clear();
                 threads
             }
-            None => Threads::new(self),
+            None => Threads::new(self.steps.len()),
         }
     }
 
     /// Keeps a list of threads for the next search.
     pub(super) fn keep(&self, lists: [Threads; 2]) {
         let mut spare = self.spare.borrow_mut();
-        if spare.len() < MAX_SPARE {
+        if spare.len() < MAX_SPARE && self.steps.len() <= MAX_KEPT_STEPS {
             spare.extend(lists);
         }
     }

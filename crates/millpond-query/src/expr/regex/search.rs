@@ -6,6 +6,7 @@ use super::Regex;
 use super::node::{Assert, Node, NodeId};
 use super::program::{Program, Step};
 use super::set::is_word;
+use super::threads::Threads;
 use crate::error::Result;
 
 /// The number of steps after which a search looks at the interrupt.
@@ -18,30 +19,6 @@ pub(super) struct Search<'a> {
     /// Fails if the search is to stop.
     pub(super) check: &'a dyn Fn() -> Result<()>,
     pub(super) steps: Cell<u32>,
-}
-
-/// Places of a program that are to go on at one character, each with the place in the text where
-/// its match began. Earlier beginnings come first.
-#[derive(Debug)]
-pub(super) struct Threads {
-    list: Vec<(usize, usize)>,
-    /// The round in which each step was last added.
-    seen: Vec<u32>,
-    round: u32,
-}
-
-impl Threads {
-    pub(super) fn new(program: &Program) -> Self {
-        Threads { list: Vec::new(), seen: vec![0; program.steps.len()], round: 1 }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.list.clear();
-        self.round = self.round.checked_add(1).unwrap_or_else(|| {
-            self.seen.fill(0);
-            1
-        });
-    }
 }
 
 impl Search<'_> {
@@ -149,10 +126,8 @@ impl Search<'_> {
         visit: &mut dyn FnMut(usize) -> bool,
     ) -> Result<()> {
         let (mut now, mut next) = (program.threads(), program.threads());
-        if self.add(program, &mut now, 0, from, from)? && !visit(from) {
-            return Ok(());
-        }
-        for at in from..to {
+        let is_enough = self.add(program, &mut now, 0, from, from)? && !visit(from);
+        for at in if is_enough { from..from } else { from..to } {
             if now.list.is_empty() {
                 break;
             }

@@ -22,6 +22,24 @@ proptest! {
     }
 
     #[test]
+    fn no_match_is_passed_over(
+        pattern in r"([abé.\[\]^$()|*+?]|\\[mMyYdwA]|\(\?[=!]|\(\?<[=!]|\[\^a\]){0,10}",
+        text in "[abB0 é\n]{0,14}",
+        ignore_case: bool,
+        newline_anchors: bool,
+    ) {
+        let options = Options { ignore_case, newline_anchors, ..Options::default() };
+        let chars: Vec<char> = text.chars().collect();
+        if let (Ok(regex), Ok(mut slow)) = (Regex::new(&pattern, options), Regex::new(&pattern, options)) {
+            slow.programs[slow.root].get_mut().unwrap().begin_anywhere();
+            for from in 0..=chars.len() {
+                let (found, wanted) = (regex.find(&chars, from, &go_on), slow.find(&chars, from, &go_on));
+                prop_assert_eq!(found.ok(), wanted.ok());
+            }
+        }
+    }
+
+    #[test]
     fn any_characters_are_a_pattern_or_an_error(pattern in ".{0,16}", text in ".{0,16}") {
         let options = Options { ignore_case: true, ..Options::default() };
         if let Ok(regex) = Regex::new(&pattern, options) {
@@ -58,4 +76,7 @@ fn long_searches_stop() {
         Err(error) => assert_eq!(error.sqlstate, SqlState::QUERY_CANCELED),
         Ok(found) => assert!(found.is_none()),
     }
+    // What the search has left behind does not disturb the next one.
+    let text: Vec<char> = "aacaa".chars().collect();
+    assert!(regex.find(&text, 0, &go_on).unwrap().is_none());
 }

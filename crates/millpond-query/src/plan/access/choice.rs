@@ -7,9 +7,7 @@ use millpond_engine::table::Direction;
 use smallvec::{SmallVec, smallvec};
 
 use super::sargable::{Op, Sargable, disjuncts, sargables};
-use super::{
-    self as access, Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, all_of, conjuncts,
-};
+use super::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, Tids, all_of, conjuncts};
 use crate::expr::{Compare, Expr};
 use crate::plan::{Ordered, UsableIndexes};
 
@@ -21,14 +19,14 @@ pub(crate) struct Choice<'c> {
     /// The part of an index that is read, and which way. `None`: all rows, page by page.
     pub(crate) part: Option<(IndexPart<'c>, Direction)>,
     /// The places of the rows that are read.
-    pub(crate) places: Option<KnownPlaces<'c>>,
+    pub(crate) tids: Option<KnownTids<'c>>,
     /// Whether it gives the order that was wanted, or no more than one row.
     pub(crate) is_ordered: bool,
 }
 
 /// Places of rows that a condition names.
 #[derive(Clone, Copy)]
-pub(crate) struct KnownPlaces<'c> {
+pub(crate) struct KnownTids<'c> {
     pub(crate) list: List<'c>,
     is_one: bool,
     /// Where the condition is among the conjuncts.
@@ -96,31 +94,31 @@ pub(crate) fn choose<'c>(
             best = Some((score, candidate));
         }
     }
-    let places = match &best {
+    let tids = match &best {
         Some((_, part)) if part.is_point() => None,
-        _ => known_places(lookup, conjuncts),
+        _ => known_tids(lookup, conjuncts),
     };
-    let Some((_, part)) = best.filter(|_| places.is_none()) else {
-        let is_ordered = places.is_some_and(|places| places.is_one);
-        return Choice { table, conjuncts, part: None, places, is_ordered };
+    let Some((_, part)) = best.filter(|_| tids.is_none()) else {
+        let is_ordered = tids.is_some_and(|tids| tids.is_one);
+        return Choice { table, conjuncts, part: None, tids, is_ordered };
     };
     let ordered = order_of(part.index);
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = part.is_point() || ordered.is_some();
-    Choice { table, conjuncts, part: Some((part, direction)), places, is_ordered }
+    Choice { table, conjuncts, part: Some((part, direction)), tids, is_ordered }
 }
 
 impl<'c> Choice<'c> {
     /// Whether it finds no more than one row.
     pub(crate) fn is_point(&self) -> bool {
         self.part.as_ref().is_some_and(|(part, _)| part.is_point())
-            || self.places.is_some_and(|places| places.is_one)
+            || self.tids.is_some_and(|tids| tids.is_one)
     }
 
     /// The conditions that it leaves to be filtered.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &'c Expr> {
         let taken: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.taken);
-        let by_place = self.places.map(|places| places.conjunct);
+        let by_place = self.tids.map(|tids| tids.conjunct);
         let conjuncts = self.conjuncts.iter().enumerate();
         let is_left = move |place: &usize| !taken.contains(place) && Some(*place) != by_place;
         conjuncts.filter(move |(place, _)| is_left(place)).map(|(_, conjunct)| *conjunct)
@@ -131,13 +129,13 @@ impl<'c> Choice<'c> {
         let filter = all_of(self.rest().cloned().collect());
         let access = match self.part {
             Some((part, direction)) => part.into_access(self.table, direction),
-            None => self.places.map_or(Access::Heap, |places| Access::Places(places.made())),
+            None => self.tids.map_or(Access::Heap, |tids| Access::Tids(tids.made())),
         };
         (access, filter)
     }
 }
 
-impl<'c> KnownPlaces<'c> {
+impl<'c> KnownTids<'c> {
     /// The expressions of the places.
     pub(crate) fn exprs(&self) -> &'c [Expr] {
         match self.list {
@@ -146,17 +144,17 @@ impl<'c> KnownPlaces<'c> {
         }
     }
 
-    fn made(self) -> access::Places {
+    fn made(self) -> Tids {
         match self.list {
-            List::Items(items) => access::Places::Items(items.to_vec()),
-            List::Array(array) => access::Places::Array(Box::new(array.clone())),
+            List::Items(items) => Tids::Items(items.to_vec()),
+            List::Array(array) => Tids::Array(Box::new(array.clone())),
         }
     }
 }
 
 /// The first conjunct that says where rows are.
-fn known_places<'c>(lookup: &Lookup<'_, '_>, conjuncts: &[&'c Expr]) -> Option<KnownPlaces<'c>> {
-    let places = |(conjunct, expr): (usize, &&'c Expr)| {
+fn known_tids<'c>(lookup: &Lookup<'_, '_>, conjuncts: &[&'c Expr]) -> Option<KnownTids<'c>> {
+    let tids = |(conjunct, expr): (usize, &&'c Expr)| {
         let (list, is_one) = match *expr {
             Expr::Compare(Compare::Eq, pair) => {
                 let (own, other) = match lookup.is_own_place(&pair.0) {
@@ -176,9 +174,9 @@ fn known_places<'c>(lookup: &Lookup<'_, '_>, conjuncts: &[&'c Expr]) -> Option<K
                 (is_usable.then_some(List::Array(array))?, false)
             }
         };
-        Some(KnownPlaces { list, is_one, conjunct })
+        Some(KnownTids { list, is_one, conjunct })
     };
-    conjuncts.iter().enumerate().find_map(places)
+    conjuncts.iter().enumerate().find_map(tids)
 }
 
 /// A conjunct that is an OR.

@@ -45,30 +45,30 @@ pub enum Access {
     /// A part of an index.
     Range(Box<IndexRange>),
     /// The rows at some places (Tid Scan).
-    Places(Places),
+    Tids(Tids),
 }
 
 /// Places of rows: values of the type `tid`.
 #[derive(Debug, Clone)]
-pub enum Places {
+pub enum Tids {
     /// These; one is that of `ctid = ...`.
     Items(Vec<Expr>),
     /// The elements of an array.
     Array(Box<Expr>),
 }
 
-impl Places {
+impl Tids {
     pub(crate) fn exprs(&self) -> &[Expr] {
         match self {
-            Places::Items(items) => items,
-            Places::Array(array) => std::slice::from_ref(array),
+            Tids::Items(items) => items,
+            Tids::Array(array) => std::slice::from_ref(array),
         }
     }
 
     pub(crate) fn exprs_mut(&mut self) -> &mut [Expr] {
         match self {
-            Places::Items(items) => items,
-            Places::Array(array) => std::slice::from_mut(array),
+            Tids::Items(items) => items,
+            Tids::Array(array) => std::slice::from_mut(array),
         }
     }
 }
@@ -77,7 +77,7 @@ impl Access {
     /// The index that it reads.
     pub fn index(&self) -> Option<&IndexDef> {
         match self {
-            Access::Nothing | Access::Heap | Access::Places(_) => None,
+            Access::Nothing | Access::Heap | Access::Tids(_) => None,
             Access::Point { index, .. } => Some(index),
             Access::Range(range) => Some(&range.index),
         }

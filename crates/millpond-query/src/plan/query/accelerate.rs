@@ -145,8 +145,9 @@ const SHARED_FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// More functions of this kind, which only Millpond's own executor has. Regular expressions are not
-/// among them: only the session's thread can end a long search.
+/// More functions of this kind, which only Millpond's own executor has. Searches that may take long
+/// are not among them, such as those of regular expressions and `@>` of jsonb: only the session's
+/// thread can end them.
 const SHORT_FUNCTIONS: &[&str] = &[
     "array_length",
     "array_position",
@@ -170,8 +171,6 @@ const SHORT_FUNCTIONS: &[&str] = &[
     "jsonb_array_element",
     "jsonb_array_element_text",
     "jsonb_array_length",
-    "jsonb_contained",
-    "jsonb_contains",
     "jsonb_exists",
     "jsonb_exists_all",
     "jsonb_exists_any",
@@ -198,16 +197,26 @@ const SHORT_FUNCTIONS: &[&str] = &[
 
 /// Whether a second executor may compute all parts of an expression.
 fn is_shared_expression(expr: &Expr) -> bool {
-    is_short(expr, &|_| false, &[])
+    is_short(expr, &|_| false, Executor::Second)
 }
 
 /// Whether all parts of an expression are short work that asks nothing of the session. Some
 /// subqueries have been computed before.
 pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool) -> bool {
-    is_short(expr, is_computed, SHORT_FUNCTIONS)
+    is_short(expr, is_computed, Executor::Own)
 }
 
-fn is_short(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool, more: &[&str]) -> bool {
+/// Who is to compute an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Executor {
+    /// Threads of Millpond's own executor.
+    Own,
+    /// A second executor.
+    Second,
+}
+
+fn is_short(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool, executor: Executor) -> bool {
+    let is_own = executor == Executor::Own;
     let mut shared = true;
     expr.walk(&mut |e| {
         shared &= match e {
@@ -230,12 +239,13 @@ fn is_short(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool, more: &[&st
             | Expr::Like(_)
             | Expr::Cast(..) => true,
             Expr::Arith(operator, _) => *operator != Arith::Power,
+            Expr::Concat(_) => is_own,
+            Expr::Func(func, _) if func.searches_by_pattern() => false,
             Expr::Func(func, _) => {
-                let is_more =
-                    more.contains(&func.name()) || !more.is_empty() && e.as_array_of().is_some();
-                SHARED_FUNCTIONS.contains(&func.name()) || is_more
+                SHARED_FUNCTIONS.contains(&func.name())
+                    || is_own && SHORT_FUNCTIONS.contains(&func.name())
+                    || is_own && e.as_array_of().is_some()
             }
-            Expr::Concat(_) => !more.is_empty(),
             _ => false,
         };
     });

@@ -310,7 +310,10 @@ fn gives_rows_at_once(node: &Node) -> bool {
         Node::Scan(_) | Node::Values { .. } | Node::Result { .. } => true,
         Node::Filter { input, .. } | Node::Project { input, .. } => gives_rows_at_once(input),
         Node::Sort { input, presorted, .. } => *presorted > 0 && gives_rows_at_once(input),
-        Node::NestedLoop(join) => gives_rows_at_once(&join.outer),
+        Node::NestedLoop(join) => {
+            let is_kept_first = matches!(join.inner, Node::Materialize { .. });
+            gives_rows_at_once(&join.outer) && !is_kept_first
+        }
         Node::Limit(limit) => gives_rows_at_once(&limit.input),
         _ => false,
     }

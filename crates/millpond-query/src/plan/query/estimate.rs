@@ -67,14 +67,14 @@ impl Planning<'_> {
         let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted);
         let live = self.live(table);
         let (rows, cost, by_key) = match &choice.part {
-            None => match &choice.places {
+            None => match &choice.tids {
                 None => (live, live, false),
-                Some(places) => {
-                    let rows = match places.list {
+                Some(tids) => {
+                    let rows = match tids.list {
                         List::Items(items) => items.len() as f64,
                         List::Array(array) => elements(array),
                     };
-                    (rows, rows * INDEXED_ROW, places.exprs().iter().any(varies))
+                    (rows, rows * INDEXED_ROW, tids.exprs().iter().any(varies))
                 }
             },
             Some((part, _)) => {
@@ -252,17 +252,15 @@ impl Planning<'_> {
     /// character is a code, most often.
     fn has_few_values(&self, conjunct: &Expr) -> bool {
         let Expr::Compare(Compare::Eq, pair) = conjunct else { return false };
-        let is_code = |expr: &Expr| match expr {
-            Expr::Column(column) => {
-                let (slot, place) = slot_of(*column);
-                let Some(SlotKind::Stored(table)) = self.kinds.get(slot.index()) else {
-                    return false;
-                };
-                matches!(table.layout.types().get(place), Some(DataType::Char(1) | DataType::Bool))
-            }
-            _ => false,
-        };
-        is_code(&pair.0) != is_code(&pair.1)
+        self.is_code(&pair.0) != self.is_code(&pair.1)
+    }
+
+    /// Whether it is such a column.
+    pub(super) fn is_code(&self, expr: &Expr) -> bool {
+        let Expr::Column(column) = expr else { return false };
+        let (slot, place) = slot_of(*column);
+        let Some(SlotKind::Stored(table)) = self.kinds.get(slot.index()) else { return false };
+        matches!(table.layout.types().get(place), Some(DataType::Char(1) | DataType::Bool))
     }
 }
 

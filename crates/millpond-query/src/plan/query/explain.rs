@@ -413,10 +413,10 @@ impl Explain<'_> {
                 let conditions = in_parentheses(explain::equalities(table, index, key, &names));
                 self.note(place, format!("Index Cond: {}", conjunction(conditions)));
             }
-            Access::Places(places) => {
+            Access::Tids(tids) => {
                 self.head(place, format!("Tid Scan on {on}"));
                 let names = self.names.within(Some(*slot));
-                self.note(place, format!("TID Cond: {}", explain::tid_condition(places, &names)));
+                self.note(place, format!("TID Cond: {}", explain::tid_condition(tids, &names)));
             }
             Access::Range(range) => {
                 let backward = range.direction == Direction::Backward;

@@ -187,7 +187,7 @@ pub(crate) fn each_own(node: &Node, each: &mut dyn FnMut(&Expr)) {
                 Access::Nothing | Access::Heap => {}
                 Access::Point { key, .. } => key.iter().for_each(|part| each(&part.expr)),
                 Access::Range(range) => range.parts().for_each(|part| each(&part.expr)),
-                Access::Places(places) => places.exprs().iter().for_each(&mut *each),
+                Access::Tids(tids) => tids.exprs().iter().for_each(&mut *each),
             }
             scan.filter.iter().for_each(each);
         }
@@ -230,7 +230,7 @@ fn access_exprs(access: &mut Access, each: Each<'_>) -> Result<()> {
         Access::Nothing | Access::Heap => Ok(()),
         Access::Point { key, .. } => key.iter_mut().try_for_each(|part| each(&mut part.expr)),
         Access::Range(range) => range.parts_mut().try_for_each(|part| each(&mut part.expr)),
-        Access::Places(places) => places.exprs_mut().iter_mut().try_for_each(each),
+        Access::Tids(tids) => tids.exprs_mut().iter_mut().try_for_each(each),
     }
 }
 

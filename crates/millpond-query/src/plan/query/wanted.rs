@@ -8,6 +8,9 @@ use super::problem::{Problem, Relation};
 use super::slot_set::SlotSet;
 use crate::plan::SortKey;
 
+/// Longer beginnings of the sort keys are not looked for in indexes, unless they are all keys.
+const MAX_PREFIX: usize = 8;
+
 /// An order in which rows are wanted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted<'s> {
@@ -44,8 +47,8 @@ impl Wanted<'_> {
 }
 
 impl Planning<'_> {
-    /// The item that rows are to be ordered by, and how many of the first keys its columns are. All
-    /// of them are, or an index has the order of these and the first rows are all that is wanted.
+    /// The table to start with, and how many leading sort keys it provides. Without a LIMIT it must
+    /// provide all of them. With a LIMIT, an index must have the order of these keys.
     pub(super) fn start_of(
         &self,
         problem: &Problem<'_>,
@@ -74,6 +77,11 @@ impl Planning<'_> {
         let ready = Progress::new(conditions).ready(conditions, &item.slots);
         let has_order =
             |keys: &usize| self.is_ordered(item, conditions, &ready, &wanted.sort[..*keys]);
-        (1..=most).rev().find(has_order).map(|keys| (at, keys))
+        let prefixes = (1..=most.min(MAX_PREFIX)).rev();
+        let keys = std::iter::once(most).chain(prefixes).find(has_order)?;
+        // Nearly all rows may be equal in a column of few values.
+        let is_worth_it =
+            keys == all || !wanted.sort[..keys].iter().all(|key| self.is_code(&key.expr));
+        is_worth_it.then_some((at, keys))
     }
 }

@@ -69,7 +69,7 @@ impl Inner {
             Ok(())
         };
         match &mut access {
-            Access::Nothing | Access::Heap | Access::Places(_) => {}
+            Access::Nothing | Access::Heap | Access::Tids(_) => {}
             Access::Point { key, .. } => key.iter_mut().try_for_each(settle)?,
             Access::Range(range) => range.parts_mut().try_for_each(settle)?,
         }

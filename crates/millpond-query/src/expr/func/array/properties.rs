@@ -247,6 +247,9 @@ fn sorted<'a>(of: ArrayRef<'a>) -> Vec<Datum<'a>> {
     elements
 }
 
+/// Up to this many elements are looked up without sorting the array.
+const FEW: usize = 4;
+
 /// Whether each element of `some` is in `all`. NULL is in nothing.
 fn has_all(all: &Datum<'_>, some: &Datum<'_>) -> Result<Value> {
     let (all, some) = (array(all)?, array(some)?);
@@ -262,9 +265,6 @@ fn has_all(all: &Datum<'_>, some: &Datum<'_>) -> Result<Value> {
     });
     Ok(Value::Bool(found))
 }
-
-/// So many elements are looked for one by one.
-const FEW: usize = 4;
 
 pub(super) fn overlap(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [a, b] = args else { return Err(wrong_arguments(args.len())) };

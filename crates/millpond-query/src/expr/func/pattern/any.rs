@@ -4,7 +4,7 @@ use super::is_match;
 use crate::error::{Result, SqlError};
 use crate::expr::func::catalog::{ANY as ANY_TYPE, BOOL, Proc, proc};
 use crate::expr::func::value::wrong_arguments;
-use crate::expr::func::{Body, Case, mapped};
+use crate::expr::func::{Body, LetterCase, mapped};
 use crate::expr::{Env, Expr, Func, like};
 use crate::types::array::array_of;
 use crate::{Datum, Value};
@@ -89,7 +89,7 @@ fn holds(op: &Operator, text: &str, pattern: &str, env: &Env<'_>) -> Result<bool
     let found = if op.is_regex {
         is_match(text, pattern, op.ignore_case, env)?
     } else if op.ignore_case {
-        let lower = |text: &str| mapped(text, Case::Lower);
+        let lower = |text: &str| mapped(text, LetterCase::Lower);
         like::matches(&lower(text), &lower(pattern), Some('\\'))?
     } else {
         like::matches(text, pattern, Some('\\'))?
