@@ -77,7 +77,7 @@ impl Planning<'_> {
         let ready = Progress::new(conditions).ready(conditions, &item.slots);
         let has_order =
             |keys: &usize| self.is_ordered(item, conditions, &ready, &wanted.sort[..*keys]);
-        let prefixes = (1..=most.min(MAX_PREFIX)).rev();
+        let prefixes = (1..most.min(MAX_PREFIX + 1)).rev();
         let keys = std::iter::once(most).chain(prefixes).find(has_order)?;
         // Nearly all rows may be equal in a column of few values.
         let is_worth_it =
