@@ -354,7 +354,7 @@ fn variable_bounds(tuple: &[u8], offset: usize) -> Option<(usize, usize)> {
     Some((start, start + length))
 }
 
-/// So many bytes from an offset on.
+/// A number of bytes from an offset on.
 #[inline]
 fn chunk<const N: usize>(tuple: &[u8], offset: usize) -> Option<&[u8; N]> {
     tuple.get(offset..)?.first_chunk()

@@ -16,7 +16,7 @@ fn tables() -> (Fresh, Connection) {
         &mut c,
         "insert into b select g * 2, g, repeat('b', g % 50) from generate_series(0, 399) g",
     );
-    // So many rows that they are not read through.
+    // Too many rows to be read through.
     run(&mut c, "insert into b select 100000 + g, 0, '' from generate_series(1, 20000) g");
     let to = "case when g % 7 = 0 then null when g % 11 = 0 then 5000000000 \
               else g * 37 % 1000 end";

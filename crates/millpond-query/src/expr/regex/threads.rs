@@ -11,11 +11,12 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// None yet, of a program of so many steps.
+    /// An empty list, for a program with this number of steps.
     pub(super) fn new(steps: usize) -> Self {
         Threads { list: Vec::new(), seen: vec![0; steps], round: 1 }
     }
 
+    /// Empties the list, and forgets which steps were added.
     pub(super) fn clear(&mut self) {
         self.list.clear();
         self.round = self.round.checked_add(1).unwrap_or_else(|| {
