@@ -140,7 +140,7 @@ impl SortState {
     fn sort(&mut self, input: &Node, keys: Keys<'_>, cx: &mut Context<'_>) -> Result<Rows> {
         let mut sorter = Sorter::new(cx.work().resources);
         while self.next_row(input, keys, cx)? {
-            self.set_key(keys.all, None, cx)?;
+            self.set_key(keys, None, cx)?;
             self.bytes.clear();
             kept::save(cx, &self.slots, &mut self.bytes)?;
             sorter.push(&self.key, &self.bytes, &|| cx.work().tick())?;
@@ -163,7 +163,7 @@ impl SortState {
             let is_full = top.len() == wanted;
             let last =
                 if is_full { Some(top.last().map_or(&[][..], |(key, _)| key)) } else { None };
-            if !self.set_key(keys.all, last, cx)? {
+            if !self.set_key(keys, last, cx)? {
                 continue;
             }
             let place = top.partition_point(|(before, _)| *before <= self.key);
@@ -227,10 +227,11 @@ impl SortState {
     /// Makes the key of the current row. False if the row is not before `last`, the key of a row
     /// that came earlier. Then columns at the end may be missing. Other expressions are computed
     /// always: they may fail.
-    fn set_key(&mut self, keys: &[SortKey], last: Option<&[u8]>, cx: &Context<'_>) -> Result<bool> {
-        self.key.clear();
+    fn set_key(&mut self, keys: Keys<'_>, last: Option<&[u8]>, cx: &Context<'_>) -> Result<bool> {
+        // The first keys are there already.
+        self.key.clone_from(&self.batch.first_keys);
         let env = cx.env();
-        let mut keys = keys.iter();
+        let mut keys = keys.all.get(keys.presorted..).unwrap_or_default().iter();
         while let Some(key) = keys.next() {
             key.push(&env, &mut self.key)?;
             if let Some(last) = last
