@@ -11,6 +11,7 @@
 //! interval    microseconds (i64), days (i32), months (i32)
 //! uuid        its 16 bytes
 //! tid         the block (u32), then the row's number in it (u16), both big-endian
+//! xid, cid    the number (u32), big-endian
 //! json        the text
 //! jsonb       a tree, see `jsonb`
 //! arrays      see `array`
@@ -35,6 +36,10 @@ pub const INTERVAL: u32 = 1186;
 pub const UUID: u32 = 2950;
 /// `tid`
 pub const TID: u32 = 27;
+/// `xid`
+pub const XID: u32 = 28;
+/// `cid`
+pub const CID: u32 = 29;
 /// `json`
 pub const JSON: u32 = 114;
 /// `jsonb`
@@ -115,7 +120,7 @@ macro_rules! arrays {
 }
 
 /// The types that are not arrays.
-static SCALARS: [OtherType; 15] = [
+static SCALARS: [OtherType; 17] = [
     scalar(TIME, "time", "time without time zone", 8, |bytes, out| {
         let usecs = i64::from_le_bytes(bytes.try_into().ok()?);
         encode_any(&Datum::Int8(usecs), out)
@@ -138,6 +143,14 @@ static SCALARS: [OtherType; 15] = [
         out.extend_from_slice(bytes);
         Some(())
     }),
+    scalar(XID, "xid", "xid", 4, |bytes, out| {
+        out.extend_from_slice(bytes);
+        Some(())
+    }),
+    scalar(CID, "cid", "cid", 4, |bytes, out| {
+        out.extend_from_slice(bytes);
+        Some(())
+    }),
     scalar(JSON, "json", "json", -1, |_, _| None),
     scalar(JSONB, "jsonb", "jsonb", -1, super::jsonb::encode_key),
     scalar(JSONPATH, "jsonpath", "jsonpath", -1, |_, _| None),
@@ -151,7 +164,7 @@ static SCALARS: [OtherType; 15] = [
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 31] = arrays! {
+static ARRAYS: [OtherType; 33] = arrays! {
     1000 "_bool" "boolean" of 16;
     2287 "_record" "record" of 2249;
     1001 "_bytea" "bytea" of 17;
@@ -161,6 +174,8 @@ static ARRAYS: [OtherType; 31] = arrays! {
     1003 "_name" "name" of 19;
     1009 "_text" "text" of 25;
     1010 "_tid" "tid" of 27;
+    1011 "_xid" "xid" of 28;
+    1012 "_cid" "cid" of 29;
     1028 "_oid" "oid" of 26;
     1021 "_float4" "real" of 700;
     1022 "_float8" "double precision" of 701;

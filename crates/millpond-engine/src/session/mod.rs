@@ -234,6 +234,11 @@ impl Session {
         self.engine.transactions().status_if_begun(&self.ctx, xid)
     }
 
+    /// The id that the next transaction gets.
+    pub fn next_xid(&self) -> Xid {
+        self.engine.transactions().next_xid()
+    }
+
     /// The transaction's id. It gets one if it has none yet, as before its first change.
     pub fn assign_xid(&self) -> EngineResult<Xid> {
         self.ctx.assign_xid()

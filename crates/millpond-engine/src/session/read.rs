@@ -7,11 +7,11 @@ use millpond_buffer::RelHandle;
 
 use super::scan::{HeapScan, IndexScan};
 use super::{Scratch, Session};
-use crate::access::heap::{self, HeapRelation};
+use crate::access::heap::{self, HeapRelation, TupleHeader};
 use crate::access::{Tid, btree};
 use crate::catalog::{IndexDef, TableDef};
 use crate::error::EngineResult;
-use crate::table::{Direction, KeyRange, RowBuf, TableError};
+use crate::table::{Direction, KeyRange, RowBuf, RowTransactions, TableError};
 use crate::transam::{CommandId, Isolation, Snapshot, Xid, XidStatus};
 use crate::types::Datum;
 
@@ -87,6 +87,16 @@ impl Session {
         let found = heap::fetch_at(&self.ctx, self.heap(table)?, tid, &snapshot, row.bytes_mut())?;
         (row.tid, row.root) = (found.then_some(tid), None);
         Ok(found)
+    }
+
+    /// The transactions of the version at this TID, as they are now; `None` if there is no version.
+    pub fn row_transactions(
+        &self,
+        table: &TableDef,
+        tid: Tid,
+    ) -> EngineResult<Option<RowTransactions>> {
+        let header = heap::header_at(&self.ctx, self.heap(table)?, tid)?;
+        Ok(header.map(|TupleHeader { xmin, xmax, cid, .. }| RowTransactions { xmin, xmax, cid }))
     }
 
     /// Begins a scan of an index, and reuses the memory of an earlier scan.

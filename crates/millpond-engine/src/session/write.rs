@@ -199,8 +199,9 @@ impl Session {
         if batch.ring.is_none() && batch.byte_len() >= LARGE_BATCH_BYTES {
             batch.ring = self.ctx.ring(AccessStrategy::BulkWrite);
         }
+        let mut tids = std::mem::take(&mut batch.stored);
+        tids.clear();
         let rows = Vec::from_iter(batch.rows().map(|payload| NewRow { payload, natts }));
-        let mut tids = Vec::with_capacity(rows.len());
         let xid = self.ctx.assign_xid()?;
         self.transaction.note_write();
         heap::insert_many(
@@ -228,6 +229,7 @@ impl Session {
         let count = rows.len() as u64;
         drop(rows);
         batch.clear();
+        batch.stored = tids;
         Ok(count)
     }
 

@@ -9,4 +9,4 @@ pub use crate::access::btree::Direction;
 pub use crate::error::TableError;
 pub use crate::transam::LockStrength;
 pub use range::KeyRange;
-pub use row::{RowBatch, RowBuf, RowOutcome};
+pub use row::{RowBatch, RowBuf, RowOutcome, RowTransactions};

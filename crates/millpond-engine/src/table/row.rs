@@ -5,6 +5,7 @@ use millpond_buffer::Ring;
 use crate::access::Tid;
 use crate::access::heap::{FetchedRun, Newest};
 use crate::catalog::TableDef;
+use crate::transam::{CommandId, Xid};
 use crate::types::Datum;
 use crate::types::tuple::{ColumnOffsets, DamagedTuple};
 
@@ -94,12 +95,26 @@ pub enum RowOutcome {
     Changed,
 }
 
+/// Who made a row version, and who has changed or locked it since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowTransactions {
+    /// The transaction that made it.
+    pub xmin: Xid,
+    /// The last one that deleted, replaced or locked it, whatever became of that; 0: none.
+    pub xmax: Xid,
+    /// The command that made it or, once a transaction has deleted it, that one's. A number of its
+    /// own stands for both if one transaction did both.
+    pub cid: CommandId,
+}
+
 /// Rows to be inserted together (COPY, multi-row INSERT): encoded, not yet stored.
 #[derive(Debug, Default)]
 pub struct RowBatch {
     pub(crate) bytes: Vec<u8>,
     /// Ends of the rows in `bytes`.
     pub(crate) ends: Vec<usize>,
+    /// Where the rows of the last insertion are.
+    pub(crate) stored: Vec<Tid>,
     pub(crate) frozen: bool,
     /// The load's ring of pages, once there are many rows.
     pub(crate) ring: Option<Ring>,
@@ -116,6 +131,12 @@ impl RowBatch {
     /// [`Session::is_new`](crate::Session::is_new). Otherwise it is ignored.
     pub fn freeze(&mut self) {
         self.frozen = true;
+    }
+
+    /// Where the rows are that the last [`Session::insert_batch`](crate::Session::insert_batch) has
+    /// stored, in their order.
+    pub fn stored(&self) -> &[Tid] {
+        &self.stored
     }
 
     /// Rows in the batch.

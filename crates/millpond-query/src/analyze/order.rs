@@ -8,7 +8,7 @@ use super::tree::Distinct;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
 use crate::expr::bind::{Binder, beyond, start_of};
-use crate::expr::types::{Ty, comparable};
+use crate::expr::types::{Ty, comparable, is_ordered};
 use crate::plan::SortKey;
 
 /// A sort key as it is written, over a bound expression.
@@ -71,15 +71,29 @@ pub(super) fn place_of(
     }
 }
 
-/// Values of some types can't be compared.
-pub(super) fn check_order(ty: Ty, operator: &str) -> Result<()> {
-    match ty {
-        Ty::Known(ty) if comparable(ty, ty).is_none() => Err(SqlError::new(
-            SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify {operator} operator for type {}", ty.base()),
-        )),
-        _ => Ok(()),
+/// What a clause needs of the type of its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    Order,
+    Equality,
+}
+
+/// Values of some types can't be compared, or have no order.
+pub(super) fn check_order(ty: Ty, needed: Needed) -> Result<()> {
+    let Ty::Known(ty) = ty else { return Ok(()) };
+    let (has_it, operator) = match needed {
+        Needed::Order => (is_ordered(ty), "an ordering"),
+        Needed::Equality => (true, "an equality"),
+    };
+    if has_it && comparable(ty, ty).is_some() {
+        return Ok(());
     }
+    let message = format!("could not identify {operator} operator for type {}", ty.base());
+    let error = SqlError::new(SqlState::UNDEFINED_FUNCTION, message);
+    Err(match needed {
+        Needed::Order => error.hint("Use an explicit ordering operator or modify the query."),
+        Needed::Equality => error,
+    })
 }
 
 fn non_integer(clause: &str) -> SqlError {
@@ -105,7 +119,7 @@ impl Level<'_> {
                             (expr, Ty::Known(ty))
                         }
                     };
-                    check_order(ty, "an ordering")
+                    check_order(ty, Needed::Order)
                         .map_err(|error| binder.place_at(error, &item.node))?;
                     sort_key(item, expr)
                 })
@@ -130,7 +144,7 @@ impl Level<'_> {
             tree::Distinct::All => Ok(Distinct::No),
             tree::Distinct::Distinct => {
                 for target in targets {
-                    check_order(target.ty, "an equality")
+                    check_order(target.ty, Needed::Equality)
                         .map_err(|error| binder.source.place(error, target.at))?;
                 }
                 let is_target = |key: &SortKey| targets.iter().any(|t| t.expr == key.expr);

@@ -5,7 +5,7 @@ use millpond_syntax::tree::{self, Node, SelectBody, SelectStmt, SimpleSelect};
 use super::Analyzer;
 use super::level::Level;
 use super::namespace::Visible;
-use super::order::{check_order, place_of, sort_key};
+use super::order::{Needed, check_order, place_of, sort_key};
 use super::query::{Typing, plain};
 use super::targets::Target;
 use super::tree::{
@@ -116,7 +116,7 @@ impl Analyzer<'_> {
         };
         let types = self.common_types(name, &left, &right, right_query)?;
         if !all {
-            types.iter().try_for_each(|ty| check_order(Ty::Known(*ty), "an equality"))?;
+            types.iter().try_for_each(|ty| check_order(Ty::Known(*ty), Needed::Equality))?;
         }
         let columns: Vec<ColumnDesc> = left
             .query

@@ -2,13 +2,14 @@
 
 use millpond_types::other::TID;
 
-use super::level::{Clause, Level};
+use super::level::Level;
 use super::namespace::Visible;
 use super::tree::{SystemColumn, is_system_column};
 use crate::DataType;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::expr::bind::{ambiguous_column, tid_of};
+use crate::expr::column_of_row;
 use crate::parse::Name;
 use crate::plan::query::node::SlotKind;
 use crate::system_relations::{is_catalog, is_system};
@@ -45,15 +46,15 @@ impl Level<'_> {
         if found.next().is_some() {
             return Err(ambiguous_column(name));
         }
+        let table = Expr::Column(SystemColumn::Tableoid.of_slot(slot));
+        let place = Expr::Column(SystemColumn::Ctid.of_slot(slot));
         match name {
-            "tableoid" => {
-                Ok(Some((Expr::Column(SystemColumn::Tableoid.of_slot(slot)), DataType::Oid)))
+            "tableoid" => Ok(Some((table, DataType::Oid))),
+            _ if is_system => {
+                Err(SqlError::unsupported(format!("the system column {name} of a catalog")))
             }
-            "ctid" if !is_system && self.clause.get() != Clause::Returning => {
-                let place = Expr::Column(SystemColumn::Ctid.of_slot(slot));
-                Ok(Some((tid_of(place)?, DataType::Other { oid: TID, typmod: -1 })))
-            }
-            _ => Err(SqlError::unsupported(format!("the system column {name} here"))),
+            "ctid" => Ok(Some((tid_of(place)?, DataType::Other { oid: TID, typmod: -1 }))),
+            name => column_of_row(name, table, place).map(Some),
         }
     }
 }

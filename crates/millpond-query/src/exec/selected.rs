@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+use millpond_engine::EngineError;
+use millpond_engine::access::Tid;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::Session;
-use millpond_engine::table::{RowBatch, RowBuf, RowOutcome};
+use millpond_engine::table::{RowBatch, RowBuf, RowOutcome, TableError};
 
 use super::insert::{Vals, add_to_batch, with_row_detail};
 use super::{Datums, Each, Exec, damaged, emit_exprs};
@@ -161,8 +163,8 @@ struct Inserts<'i, 'e> {
     each: Each<'e>,
     /// Rows that are still to be stored.
     batch: RowBatch,
-    /// Those of them that RETURNING is about.
-    unreturned: Vec<Vec<Value>>,
+    /// The bytes of those of them that RETURNING is about.
+    unreturned: Vec<Vec<u8>>,
     count: u64,
 }
 
@@ -171,14 +173,21 @@ impl Consumer for Inserts<'_, '_> {
         self.count += 1;
         let values = values(self.exprs, cx)?;
         let row: Datums<'_> = values.iter().map(Val::datum).collect();
-        if self.returning.is_some() {
-            self.unreturned.push(row.iter().map(Datum::to_value).collect());
-        }
         if self.is_only {
             let stored = self.session.insert(self.table, &row);
-            stored.map_err(|error| with_row_detail(error, &row))?;
-        } else {
-            add_to_batch(self.session, self.table, &row, &mut self.batch)?;
+            let tid = stored.map_err(|error| with_row_detail(error, &row))?;
+            if let Some(returning) = self.returning {
+                let stored = stored_row(self.table, tid, &row)?;
+                drop(row);
+                drop(values);
+                cx.set(self.target, SlotRow::Stored(stored))?;
+                emit_exprs(returning, &cx.env(), self.each)?;
+            }
+            return Ok(self.goes_on);
+        }
+        add_to_batch(self.session, self.table, &row, &mut self.batch)?;
+        if self.returning.is_some() {
+            self.unreturned.push(encoded(self.table, &row)?);
         }
         drop(row);
         drop(values);
@@ -200,12 +209,28 @@ impl Inserts<'_, '_> {
     /// What RETURNING says of rows that have been stored now.
     fn give(&mut self, cx: &mut Context<'_>) -> Result<()> {
         let Some(returning) = self.returning else { return Ok(()) };
-        for stored in self.unreturned.drain(..) {
-            cx.set(self.target, SlotRow::Values(stored))?;
+        for (bytes, tid) in self.unreturned.drain(..).zip(self.batch.stored()) {
+            let mut stored = RowBuf::new();
+            stored.set(*tid, &bytes);
+            cx.set(self.target, SlotRow::Stored(stored))?;
             emit_exprs(returning, &cx.env(), self.each)?;
         }
         Ok(())
     }
+}
+
+/// The bytes of a row of these values.
+fn encoded(table: &TableDef, values: &[Datum<'_>]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    table.layout.encode(values, &mut bytes).map_err(TableError::from).map_err(EngineError::from)?;
+    Ok(bytes)
+}
+
+/// A row of these values that is at a place.
+fn stored_row(table: &TableDef, tid: Tid, values: &[Datum<'_>]) -> Result<RowBuf> {
+    let mut row = RowBuf::new();
+    row.set(tid, &encoded(table, values)?);
+    Ok(row)
 }
 
 /// A statement that updates or deletes the rows of a query.
@@ -289,9 +314,8 @@ impl Changes<'_, '_> {
         let outcome = self.session.update(table, &mut row, &new);
         cx.set(target, SlotRow::Stored(row))?;
         let outcome = outcome.map_err(|error| with_row_detail(error, &new))?;
-        if let (RowOutcome::Done(_), Some(returning)) = (outcome, self.returning) {
-            let stored = new.iter().map(Datum::to_value).collect();
-            cx.set(target, SlotRow::Values(stored))?;
+        if let (RowOutcome::Done(tid), Some(returning)) = (outcome, self.returning) {
+            cx.set(target, SlotRow::Stored(stored_row(table, tid, &new)?))?;
             emit_exprs(returning, &cx.env(), self.each)?;
         }
         Ok(outcome)

@@ -32,6 +32,7 @@ pub(crate) use func::catalog::returns_rows;
 pub use func::format_type;
 #[cfg(test)]
 pub(crate) use func::operators;
+pub(crate) use func::row_transactions::column_of_row;
 pub use func::{Func, Series, check_length, quoted_name};
 pub(crate) use func::{
     interval_math, json_aggregate, timestamp_plus, timestamptz_plus, type_named,
@@ -243,6 +244,18 @@ impl Expr {
         waits
     }
 
+    /// Whether it reads pages besides those of its row: by a subquery, or by such a function.
+    pub(crate) fn reads_pages(&self) -> bool {
+        let mut reads = false;
+        self.walk_all(&mut |e| {
+            reads |= match e {
+                Expr::Func(func, _) => func.reads_pages(),
+                e => matches!(e, Expr::SubPlan(_)),
+            };
+        });
+        reads
+    }
+
     /// `value op ANY (array)` or `value op ALL (array)`, if it is one.
     pub(crate) fn as_element_comparison(&self) -> Option<ElementComparison<'_>> {
         match self {
@@ -261,6 +274,15 @@ impl Expr {
     pub(crate) fn as_place_of_row(&self) -> Option<&Expr> {
         match self {
             Expr::Func(func, args) if func.name() == "tid_of_number" => args.first(),
+            _ => None,
+        }
+    }
+
+    /// If this expression is one of a row's `xmin`, `xmax`, `cmin` and `cmax`: its name, and the
+    /// column that holds the row's place.
+    pub(crate) fn as_column_of_row(&self) -> Option<(&'static str, &Expr)> {
+        match self {
+            Expr::Func(func, args) => func::row_transactions::as_column_of_row(*func, args),
             _ => None,
         }
     }

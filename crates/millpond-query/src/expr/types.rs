@@ -1,6 +1,6 @@
 //! PostgreSQL's rules for which types go together.
 
-use millpond_types::other::{INTERVAL, JSON, JSONB, TIME, TIMETZ, is_vector};
+use millpond_types::other::{CID, INTERVAL, JSON, JSONB, TIME, TIMETZ, XID, is_vector};
 
 use crate::DataType;
 
@@ -114,6 +114,9 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
         let of_time = |one: DataType, other: DataType| {
             category(one) == Category::Interval && other.oid() == TIME
         };
+        if a.oid() == XID && matches!(b, DataType::Int2 | DataType::Int4) {
+            return Some(a.base());
+        }
         return (of_time(a, b) || of_time(b, a)).then_some(INTERVAL_TYPE);
     }
     Some(match category(a) {
@@ -147,6 +150,15 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
             _ => DataType::Timestamp(None),
         },
     })
+}
+
+/// Whether values of a type that have equality have an order, too. Those of transactions and of
+/// commands begin from 0 again when all numbers are used up.
+pub(crate) fn is_ordered(ty: DataType) -> bool {
+    match ty.element() {
+        Some(element) => is_ordered(element),
+        None => !matches!(ty.oid(), XID | CID),
+    }
 }
 
 /// Whether it is a time of day.

@@ -2,7 +2,7 @@
 
 use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
 use millpond_types::other::{
-    INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, types,
+    CID, INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, XID, types,
 };
 
 use crate::DataType;
@@ -68,6 +68,8 @@ fn plain(name: &str) -> Result<DataType> {
         "interval" => other(INTERVAL, -1),
         "uuid" => other(UUID, -1),
         "tid" => other(TID, -1),
+        "xid" => other(XID, -1),
+        "cid" => other(CID, -1),
         "json" => other(JSON, -1),
         "jsonb" => other(JSONB, -1),
         "jsonpath" => other(JSONPATH, -1),

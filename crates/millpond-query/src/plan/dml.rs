@@ -152,7 +152,9 @@ impl Planner<'_> {
             return Ok(None);
         }
         let tables = [FromTable::only(table, alias)];
-        Output::of_list(items, Some(&FromScope(&tables)), binder).map(Some)
+        let mut output = Output::of_list(items, Some(&FromScope(&tables)), binder)?;
+        output.waits |= output.exprs.iter().any(Expr::reads_pages);
+        Ok(Some(output))
     }
 
     pub(super) fn update(

@@ -273,6 +273,10 @@ pub(in crate::plan) fn show(expr: &Expr, names: &dyn Namer) -> String {
             if let Some(place) = expr.as_place_of_row() {
                 return show(place, names);
             }
+            if let Some((name, place)) = expr.as_column_of_row() {
+                let place = show(place, names);
+                return format!("{}{name}", place.strip_suffix("ctid").unwrap_or_default());
+            }
             if let Some((value, operator, patterns)) = expr.as_pattern_comparison() {
                 return format!("({} {operator} ({}))", show(value, names), show(patterns, names));
             }

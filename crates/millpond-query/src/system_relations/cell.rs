@@ -2,7 +2,10 @@
 
 use millpond_types::Interval;
 use millpond_types::array::Dimension;
-use millpond_types::other::{INT2VECTOR, INTERVAL, OIDVECTOR, REGTYPE, is_vector, object_value};
+use millpond_types::format;
+use millpond_types::other::{
+    INT2VECTOR, INTERVAL, OIDVECTOR, REGTYPE, XID, is_vector, object_value,
+};
 
 use crate::error::Result;
 use crate::types::array;
@@ -126,7 +129,7 @@ impl Kind {
     pub fn told_oid(self) -> u32 {
         match self {
             Kind::Oid => 26,
-            Kind::Xid => 28,
+            Kind::Xid => XID,
             Kind::Name => 19,
             Kind::Text => 25,
             Kind::AclArray => 1034,
@@ -155,7 +158,8 @@ impl Kind {
         let other = |oid| DataType::Other { oid, typmod: -1 };
         match self {
             Kind::Oid => DataType::Oid,
-            Kind::Xid | Kind::Int8 => DataType::Int8,
+            Kind::Xid => other(XID),
+            Kind::Int8 => DataType::Int8,
             Kind::Name => DataType::Name,
             Kind::Text | Kind::Char => DataType::Text,
             Kind::Bool => DataType::Bool,
@@ -188,6 +192,8 @@ impl Kind {
             (Kind::Interval, Cell::Int(usecs)) => Interval { months: 0, days: 0, usecs }.into(),
             (Kind::Float8, Cell::Int(int)) => Value::Float8(int as f64),
             (Kind::Float4, Cell::Int(int)) => Value::Float4(int as f32),
+            // A transaction has 64 bits, of which clients see the low half.
+            (Kind::Xid, Cell::Int(xid)) => format::xid(XID, xid as u32),
             (_, Cell::Int(int)) => Value::Int8(int),
             (Kind::Float4, Cell::Float(float)) => Value::Float4(float as f32),
             (_, Cell::Float(float)) => Value::Float8(float),

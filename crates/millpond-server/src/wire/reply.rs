@@ -108,8 +108,8 @@ pub fn row_description(
 /// The width in bytes of a column's type; -1 if it varies.
 fn type_len(column: &ColumnDesc) -> i16 {
     match column.type_oid {
-        // oid, regproc, xid, cid, regclass, regtype: four bytes, stored in eight.
-        24 | 26 | 28 | 29 | 2205 | 2206 => 4,
+        // oid, regproc, regclass, regtype: four bytes, stored in eight.
+        24 | 26 | 2205 | 2206 => 4,
         // "char", name
         18 => 1,
         19 => 64,

@@ -35,7 +35,7 @@ impl ResultFormats {
 enum Form {
     Text,
     Binary,
-    /// Binary, of a type that the engine stores as a wider integer: `oid` or `xid`.
+    /// Binary, of a type that the engine stores as a wider integer: `oid`.
     Narrow,
     /// Binary, of a type whose text is also its binary form: `name`, `"char"`, arrays as literals.
     Verbatim,

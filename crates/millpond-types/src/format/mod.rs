@@ -21,6 +21,7 @@ pub mod text;
 mod tid;
 pub mod time;
 mod uuid;
+mod xid;
 mod zone;
 
 use crate::DataType;
@@ -37,6 +38,7 @@ pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
 pub use tid::value as tid;
+pub use xid::value as xid;
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.

@@ -3,12 +3,12 @@
 use crate::Interval;
 use crate::jsonb::Json;
 use crate::other::{
-    INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, is_vector, names_objects,
-    object_parts, timetz_parts,
+    CID, INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, XID, is_vector,
+    names_objects, object_parts, timetz_parts,
 };
 
 use super::jsonpath::JsonPath;
-use super::{FormatOptions, array, binary, interval, json, record, tid, time, uuid};
+use super::{FormatOptions, array, binary, interval, json, record, tid, time, uuid, xid};
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
 use crate::{DataType, Value};
@@ -44,6 +44,7 @@ pub(super) fn encode_text(
         }
         UUID => uuid::write(bytes, out),
         TID => tid::write(bytes, out),
+        XID | CID => xid::write(bytes, out),
         JSON | JSONPATH => out.extend_from_slice(bytes),
         JSONB => {
             if let Some(value) = Json::from_bytes(bytes) {
@@ -74,6 +75,7 @@ pub(super) fn parse_text(
         INTERVAL => Ok(interval::parse(text, typmod, options.interval_style)?.into()),
         UUID => uuid::parse(text),
         TID => tid::parse(text),
+        XID | CID => xid::parse(oid, text),
         JSON => {
             json::check(text)?;
             Ok(Value::Other(JSON, text.as_bytes().into()))
@@ -117,7 +119,7 @@ pub(super) fn encode_binary(ty: DataType, oid: u32, bytes: &[u8], out: &mut Vec<
                 out.extend_from_slice(&value.months.to_be_bytes());
             }
         }
-        UUID | TID | JSON => out.extend_from_slice(bytes),
+        UUID | TID | XID | CID | JSON => out.extend_from_slice(bytes),
         JSONB => {
             // The version of the form.
             out.push(1);
@@ -182,6 +184,7 @@ pub(super) fn decode_binary(oid: u32, typmod: i32, bytes: &[u8]) -> Result<Optio
         }
         (UUID, _, 16) => Some(Value::Other(UUID, bytes.into())),
         (TID, _, 6) => Some(Value::Other(TID, bytes.into())),
+        (XID | CID, _, 4) => Some(Value::Other(oid, bytes.into())),
         _ => array::decode_binary(DataType::Other { oid, typmod }, bytes)?,
     })
 }

@@ -179,6 +179,15 @@ pub fn fetch_at(
     none_beyond_end(read)?.unwrap_or(Ok(false))
 }
 
+/// The header of the version at `tid`, whoever sees it; `None` if there is none.
+pub fn header_at(ctx: &Ctx, heap: &HeapRelation, tid: Tid) -> EngineResult<Option<TupleHeader>> {
+    let read = ctx.buffers().read(&heap.main, tid.block, ctx.wait(), |view| {
+        let range = page::tuple(view, tid.offset).filter(|_| page::is_heap(view))?;
+        Some(TupleHeader::read(view, range.start))
+    });
+    Ok(none_beyond_end(read)?.flatten())
+}
+
 /// The newest version of a row that was replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Newest {

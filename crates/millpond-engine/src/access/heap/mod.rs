@@ -37,7 +37,7 @@ mod tests;
 
 pub use change::{ChangeOutcome, Changer};
 pub use fetch::{
-    Liveness, Newest, fetch, fetch_at, fetch_newest, has_room_beside, liveness, root_of,
+    Liveness, Newest, fetch, fetch_at, fetch_newest, has_room_beside, header_at, liveness, root_of,
 };
 pub use fetch_run::FetchedRun;
 pub use header::{TUPLE_HEADER_LEN, TupleFlags, TupleHeader};

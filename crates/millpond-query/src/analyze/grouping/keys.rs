@@ -4,7 +4,7 @@ use millpond_syntax::tree::{self, CoercionForm, Field, GroupingSetKind, Node};
 
 use super::super::level::Level;
 use super::super::namespace;
-use super::super::order::{check_order, place_of};
+use super::super::order::{Needed, check_order, place_of};
 use super::super::targets::Target;
 use super::super::tree::slot_of;
 use crate::error::{Result, SqlError, SqlState};
@@ -143,7 +143,7 @@ impl Keys<'_, '_> {
                 (expr, Ty::Known(ty))
             }
         };
-        check_order(ty, "an equality").map_err(|error| binder.place_at(error, key))?;
+        check_order(ty, Needed::Equality).map_err(|error| binder.place_at(error, key))?;
         Ok(match self.list.iter().position(|other| *other == expr) {
             Some(at) => at,
             None => {

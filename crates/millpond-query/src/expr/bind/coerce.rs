@@ -1,6 +1,6 @@
 //! Conversions that an expression needs, made explicit.
 
-use millpond_types::other::{INTERVAL, JSON, JSONB, TID, UUID};
+use millpond_types::other::{CID, INTERVAL, JSON, JSONB, TID, UUID, XID};
 
 use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed, beyond};
@@ -42,7 +42,7 @@ fn value_in_all_sessions(ty: DataType, literal: &str) -> Result<Option<Value>> {
     let value = text::parse(ty, literal, &FormatOptions::default());
     let depends = match ty {
         DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => true,
-        DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | TID | UUID),
+        DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | TID | XID | CID | UUID),
         _ => false,
     };
     if !depends {
@@ -245,7 +245,16 @@ impl Binder<'_> {
 
     /// A side of a comparison in the type in which it compares. A date may lie behind all time
     /// stamps.
-    fn in_order(&mut self, side: Typed, ty: DataType) -> Result<Expr> {
+    pub(super) fn in_order(&mut self, side: Typed, ty: DataType) -> Result<Expr> {
+        if let (Ty::Known(DataType::Int2 | DataType::Int4), DataType::Other { oid: XID, .. }) =
+            (side.ty, ty)
+        {
+            let number = self.coerce(side, DataType::Int4, Coercion::Implicit)?;
+            return Ok(Expr::Func(
+                Func::exactly("xid_of_number", &[Param::Type(DataType::Int4)])?,
+                vec![number],
+            ));
+        }
         let proc = match (side.ty, ty) {
             (Ty::Known(DataType::Date), DataType::Timestamp(_)) => &DATE_IN_ORDER,
             (Ty::Known(DataType::Date), DataType::Timestamptz(_)) => &DATE_IN_ORDER_OF_ZONE,

@@ -161,7 +161,7 @@ impl Binder<'_> {
         };
         let mut convert = |typed: Typed| match typed.ty {
             Ty::Known(own) if is_int(own) && is_int(ty) => Ok(typed.expr),
-            _ => self.coerce_operand(typed, ty),
+            _ => self.in_order(typed, ty),
         };
         let value = convert(value)?;
         let items = items.into_iter().map(convert).collect::<Result<Vec<_>>>()?;

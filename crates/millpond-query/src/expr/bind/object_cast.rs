@@ -97,7 +97,6 @@ fn catalog_type(ty: &TypeName) -> Option<DataType> {
         return None;
     }
     let element = match &**name {
-        "xid" | "cid" => DataType::Int8,
         "char" => DataType::Varchar(Some(1)),
         "pg_node_tree" => DataType::Text,
         "regclass" => object(REGCLASS),

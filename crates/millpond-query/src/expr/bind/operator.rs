@@ -12,7 +12,7 @@ use crate::expr::func::catalog::Param;
 use crate::expr::func::operators::{self, Operator, Work};
 use crate::expr::func::resolve::{self, Candidate, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{Category, INTERVAL_TYPE, Ty, category, is_implicit};
+use crate::expr::types::{Category, INTERVAL_TYPE, Ty, category, is_implicit, is_ordered};
 use crate::expr::{Arith, Compare, Expr, Func, Like, arith};
 use crate::lex::LiteralKind;
 
@@ -287,6 +287,10 @@ impl Binder<'_> {
     pub(crate) fn compare(&mut self, op: Compare, a: Typed, b: Typed) -> Result<Expr> {
         if is_record(a.ty) && is_record(b.ty) && !self.records.are_alike(a.ty, b.ty) {
             return Ok(compared_records(op, a, b).expr);
+        }
+        let has_order = |ty: Ty| !matches!(ty, Ty::Known(ty) if !is_ordered(ty));
+        if !matches!(op, Compare::Eq | Compare::Ne) && !(has_order(a.ty) && has_order(b.ty)) {
+            return Err(no_operator(op.symbol(), a.ty, b.ty));
         }
         let pair = self.alike(a, b, op.symbol())?;
         Ok(Expr::Compare(op, Box::new(pair)))

@@ -131,6 +131,14 @@ impl Proc {
         self
     }
 
+    /// It reads pages, for which it may have to wait.
+    pub(super) const fn reads_pages(mut self) -> Self {
+        if let Body::Datums(body) = self.body {
+            self.body = Body::Pages(body);
+        }
+        self
+    }
+
     /// Whether it returns rows, or records of several columns.
     pub(crate) fn makes_rows(&self) -> bool {
         matches!(self.body, Body::Rows(_) | Body::Records(_))
@@ -232,6 +240,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::privilege::OTHERS,
     super::quote::PROCS,
     super::reg::PROCS,
+    super::row_transactions::PROCS,
     super::relation::PROCS,
     super::storage::PROCS,
     super::storage::SIZES,

@@ -97,6 +97,7 @@ fn of_other(ty: u32, value: &[u8], seed: Seed) -> Result<u64> {
         }
         other::INTERVAL => Interval::from_bytes(value).map(|value| long(span(value), seed)),
         other::UUID | other::TID => Some(bytes(value, seed)),
+        other::XID => value.try_into().ok().map(|xid| word(i32::from_be_bytes(xid), seed)),
         other::JSONB => Json::from_bytes(value).map(|json| of_json(json, seed)),
         other::RECORD => return of_record(value, seed),
         other::OIDVECTOR => of_oidvector(value, seed),
