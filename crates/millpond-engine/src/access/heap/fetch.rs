@@ -179,7 +179,7 @@ pub fn fetch_at(
     none_beyond_end(read)?.unwrap_or(Ok(false))
 }
 
-/// The header of the version at `tid`, whoever sees it; `None` if there is none.
+/// The header of the version at `tid`, visible or not; `None` if there is none.
 pub fn header_at(ctx: &Ctx, heap: &HeapRelation, tid: Tid) -> EngineResult<Option<TupleHeader>> {
     let read = ctx.buffers().read(&heap.main, tid.block, ctx.wait(), |view| {
         let range = page::tuple(view, tid.offset).filter(|_| page::is_heap(view))?;
