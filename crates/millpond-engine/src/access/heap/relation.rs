@@ -121,7 +121,8 @@ impl HeapCounters {
 
     /// The sums over all sessions.
     pub fn counts(&self) -> HeapCounts {
-        let sum = |event: HeapEvent| self.counters.get().map_or(0, |all| all.sum(event as usize));
+        let sums = self.counters.get().map_or([0; EVENTS], StripedCounters::sums);
+        let sum = |event: HeapEvent| sums[event as usize];
         HeapCounts {
             inserted: sum(HeapEvent::Inserted),
             updated: sum(HeapEvent::Updated),
