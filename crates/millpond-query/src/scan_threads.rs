@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// Address space, not memory.
-const STACK_BYTES: usize = 2 << 20;
+const STACK_BYTES: usize = 8 << 20;
 
 /// The threads of a database.
 #[derive(Debug)]

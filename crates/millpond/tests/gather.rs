@@ -102,6 +102,13 @@ const GATHERED: &[&str] = &[
     "select id from item where string_to_array(v, ' ') @> array['text', '7'] or round(n) = 17 order by n, id",
     "select id from item where to_char(d::timestamptz, 'YYYY OF') = '2001 +01' and initcap(v) = 'Text 5' \
         order by n, id",
+    // Searches that may take long, if not here.
+    "select id, line from item where v ~ '^t.*[37]$' and regexp_replace(v, '(t)ext', '\\1') = 't 7' order by n, 1, 2",
+    "select id from item where substring(v from 't 9$') = 't 9' and line = 1 order by n, 1",
+    "select id from item where ('{\"a\": [\"' || v || '\", 1]}')::jsonb @> '{\"a\": [\"text 9\"]}' and line = 1 \
+        order by n, 1",
+    "select id from item where ('{\"a\": ' || id || '}')::jsonb @? '$.a ? (@ > 4990)' order by n, 1",
+    "select id from item where width_bucket(n, 0, 3000, 30) = 7 and power(line, 2) > 3 order by n, 1",
     // Sides of set operations.
     "select id from item where line = 1 and n > 1200 except select id from ord where status = 'F' order by 1",
 ];
@@ -241,6 +248,29 @@ fn statements_end_at_once_when_they_are_told_to() {
     assert_eq!(fresh.database.query_memory_used(), 0);
     c.batch("set statement_timeout = 0").unwrap();
     assert_eq!(rows(&mut c, "select count(*) from item where line = 1").len(), 1);
+}
+
+#[test]
+fn work_on_one_row_ends_when_it_is_told_to() {
+    let (fresh, mut c) = with_tables();
+    together(&mut c);
+    let searches = [
+        r"repeat('a', 5000 + line) ~ '^(a*)(a*)(a*)\1\2\3x'",
+        "factorial(32000 + line) = 0",
+        "jsonb_path_exists(('[' || repeat('1,', 9000) || line || ']')::jsonb, '$[*] ? (@ < $[*]) ? (@ > 7)')",
+    ];
+    for search in searches {
+        let query = format!("select id from item where {search} order by n");
+        let shown = plan(&mut c, &query);
+        assert!(shown.contains("Gather"), "{shown}");
+        c.batch("set statement_timeout = '200ms'").unwrap();
+        let begun = Instant::now();
+        let error = c.query(&query, &[]).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::QUERY_CANCELED, "{search}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{search}: {:?}", begun.elapsed());
+        assert_eq!(fresh.database.query_memory_used(), 0);
+        c.batch("set statement_timeout = 0").unwrap();
+    }
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub(crate) use func::{
 
 use std::cmp::Ordering;
 
+use millpond_engine::{EngineResult, Session};
 use millpond_types::tuple::{ColumnOffsets, TupleLayout};
 
 use crate::advisory::Notices;
@@ -352,7 +353,9 @@ pub struct Facts<'a> {
     pub process_id: i32,
     pub settings: &'a SessionSettings,
     /// The engine's session, to ask whether the statement has been told to stop, and for its locks.
-    pub session: Option<&'a millpond_engine::session::Session>,
+    pub session: Option<&'a Session>,
+    /// On a thread without session: fails when nobody wants the result any more.
+    pub look: Option<&'a dyn Fn() -> Result<()>>,
     /// `None` in tests.
     pub server: Option<&'a dyn Server>,
     /// What the statement has to tell its client beside its result.
@@ -376,9 +379,19 @@ impl<'a> Env<'a> {
     /// A function that has worked for long, or is about to, asks whether it may go on. An error if
     /// the statement was told to stop, or if it runs where it must not wait.
     pub(crate) fn check_long_work(&self) -> Result<()> {
-        match self.facts.session {
-            Some(session) => Ok(session.check_long_work()?),
-            None => Ok(()),
+        self.check_with(|session| session.check_long_work())
+    }
+
+    /// An error if the statement was told to stop.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        self.check_with(|session| session.check_cancel())
+    }
+
+    fn check_with(&self, check: impl FnOnce(&Session) -> EngineResult<()>) -> Result<()> {
+        match (self.facts.session, self.facts.look) {
+            (Some(session), _) => Ok(check(session)?),
+            (None, Some(look)) => look(),
+            (None, None) => Ok(()),
         }
     }
 

@@ -28,6 +28,7 @@ pub(crate) fn with_params<R>(params: &[Value], run: impl FnOnce(&Env<'_>) -> R) 
         process_id: 7,
         settings: &settings,
         session: None,
+        look: None,
         server: None,
         notices: &notices,
         only_locks: false,

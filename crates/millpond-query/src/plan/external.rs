@@ -95,8 +95,17 @@ pub struct LocalSurroundings {
 }
 
 impl LocalSurroundings {
-    /// Lets `act` evaluate expressions that don't ask for the session.
+    /// Lets `act` evaluate expressions that don't ask for the session, and are short work.
     pub fn with<R>(&self, act: impl FnOnce(&Env<'_>) -> R) -> R {
+        self.looking(None, act)
+    }
+
+    /// The same for work that may take long: it fails when `look` does.
+    pub(crate) fn looking<R>(
+        &self,
+        look: Option<&dyn Fn() -> Result<()>>,
+        act: impl FnOnce(&Env<'_>) -> R,
+    ) -> R {
         let facts = Facts {
             now: self.now,
             user: "",
@@ -104,6 +113,7 @@ impl LocalSurroundings {
             process_id: 0,
             settings: &self.settings,
             session: None,
+            look,
             server: None,
             notices: &self.notices,
             only_locks: false,

@@ -38,6 +38,7 @@ macro_rules! facts_of {
             process_id: $session.process_id(),
             settings: &$session.settings,
             session: Some(&$session.engine),
+            look: None,
             server: Some(&*$session.database),
             notices: &$session.notices,
             only_locks: false,

@@ -201,6 +201,11 @@ impl Func {
         self.0.volatility == Volatility::Immutable
     }
 
+    /// Whether its result depends on nothing but its arguments, and it has one result.
+    pub(crate) fn depends_on_arguments(self) -> bool {
+        self.is_immutable() && matches!(self.0.body, Body::Datums(_) | Body::Exprs(_))
+    }
+
     /// Whether it is NULL where an argument is NULL, without being called.
     pub(crate) fn is_strict(self) -> bool {
         self.0.strict && !self.0.makes_rows()

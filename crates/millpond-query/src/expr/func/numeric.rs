@@ -299,9 +299,7 @@ pub(super) fn factorial(n: i64, env: &Env<'_>) -> Result<Numeric> {
 /// of long numbers.
 fn product(low: i64, high: i64, env: &Env<'_>) -> Result<BigInt> {
     if high - low < 16 {
-        if let Some(session) = env.facts.session {
-            session.check_cancel()?;
-        }
+        env.check_stop()?;
         return Ok((low..=high).fold(BigInt::from(1), |product, factor| product * factor));
     }
     let middle = low + (high - low) / 2;

@@ -403,14 +403,6 @@ pub(super) static PROCS: &[Proc] = &[
     ),
 ];
 
-/// Asks whether the session has been told to stop.
-fn check(env: &Env<'_>) -> Result<()> {
-    match env.facts.session {
-        Some(session) => Ok(session.check_cancel()?),
-        None => Ok(()),
-    }
-}
-
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }

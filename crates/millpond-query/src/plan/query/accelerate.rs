@@ -145,77 +145,50 @@ const SHARED_FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// More functions of this kind, which only Millpond's own executor has. Searches that may take long
-/// are not among them, such as those of regular expressions and `@>` of jsonb: only the session's
-/// thread can end them.
-const SHORT_FUNCTIONS: &[&str] = &[
-    "array_length",
-    "array_position",
-    "arraycontained",
-    "arraycontains",
-    "arrayoverlap",
-    "btrim",
-    "cardinality",
-    "ceil",
-    "ceiling",
-    "floor",
-    "initcap",
-    "json_array_element",
-    "json_array_element_text",
-    "json_array_length",
-    "json_extract_path",
-    "json_extract_path_text",
-    "json_object_field",
-    "json_object_field_text",
-    "json_typeof",
-    "jsonb_array_element",
-    "jsonb_array_element_text",
-    "jsonb_array_length",
-    "jsonb_exists",
-    "jsonb_exists_all",
-    "jsonb_exists_any",
-    "jsonb_extract_path",
-    "jsonb_extract_path_text",
-    "jsonb_object_field",
-    "jsonb_object_field_text",
-    "jsonb_typeof",
-    "left",
-    "ltrim",
-    "mod",
-    "position",
-    "reverse",
-    "right",
-    "round",
-    "sign",
-    "split_part",
-    "starts_with",
-    "string_to_array",
-    "strpos",
+/// Functions that depend on settings, and ask nothing else of the session.
+const FUNCTIONS_OF_SETTINGS: &[&str] = &[
+    "array_to_json",
+    "array_to_string",
+    "concat",
+    "concat_ws",
+    "format",
+    "json_build_array",
+    "json_build_object",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "row_to_json",
     "to_char",
-    "trunc",
+    "to_date",
+    "to_json",
+    "to_jsonb",
+    "to_timestamp",
 ];
 
 /// Whether a second executor may compute all parts of an expression.
 fn is_shared_expression(expr: &Expr) -> bool {
-    is_short(expr, &|_| false, Executor::Second)
+    may_compute(expr, &|_| false, Executor::Second)
 }
 
-/// Whether all parts of an expression are short work that asks nothing of the session. Some
-/// subqueries have been computed before.
-pub(super) fn is_short_work(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool) -> bool {
-    is_short(expr, is_computed, Executor::Own)
+/// Whether threads without a session may compute all parts of an expression. Some subqueries have
+/// been computed before.
+pub(super) fn is_work_of_threads(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool) -> bool {
+    may_compute(expr, is_computed, Executor::Own)
 }
 
 /// Who is to compute an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Executor {
-    /// Threads of Millpond's own executor.
+    /// Threads of Millpond's own executor. What takes long there looks whether it is to stop.
     Own,
     /// A second executor.
     Second,
 }
 
-fn is_short(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool, executor: Executor) -> bool {
+fn may_compute(
+    expr: &Expr,
+    is_computed: &dyn Fn(&SubPlanCall) -> bool,
+    executor: Executor,
+) -> bool {
     let is_own = executor == Executor::Own;
     let mut shared = true;
     expr.walk(&mut |e| {
@@ -238,13 +211,16 @@ fn is_short(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall) -> bool, executor: E
             | Expr::Coalesce(_)
             | Expr::Like(_)
             | Expr::Cast(..) => true,
-            Expr::Arith(operator, _) => *operator != Arith::Power,
+            Expr::Arith(operator, _) => is_own || *operator != Arith::Power,
             Expr::Concat(_) => is_own,
-            Expr::Func(func, _) if func.searches_by_pattern() => false,
+            Expr::Func(func, _) if SHARED_FUNCTIONS.contains(&func.name()) => {
+                is_own || !func.searches_by_pattern()
+            }
             Expr::Func(func, _) => {
-                SHARED_FUNCTIONS.contains(&func.name())
-                    || is_own && SHORT_FUNCTIONS.contains(&func.name())
-                    || is_own && e.as_array_of().is_some()
+                is_own
+                    && (func.depends_on_arguments()
+                        || FUNCTIONS_OF_SETTINGS.contains(&func.name())
+                        || e.as_array_of().is_some())
             }
             _ => false,
         };

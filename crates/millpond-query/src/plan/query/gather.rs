@@ -2,14 +2,13 @@
 //!
 //! Such a part is a scan of a table's pages, with the filters, computed columns and joins that its
 //! rows go through. The inner sides of these joins are hash tables or are found by an index.
-//! Threads have no session, so all expressions must be short work that asks nothing of it. Whether
-//! the table is large enough is decided when the plan runs, because a plan is kept and the table
-//! may grow.
+//! Threads have no session, so no expression may ask anything of it. Whether the table is large
+//! enough is decided when the plan runs, because a plan is kept and the table may grow.
 //!
 //! What is read only as far as a LIMIT wants, or again for each row outside, stays with the
 //! session.
 
-use super::accelerate::is_short_work;
+use super::accelerate::is_work_of_threads;
 use super::node::{CteKind, HashJoin, NestedLoop, Node, QueryPlan, Scan, SubPlan};
 use super::node_walk::{each_own, inputs_mut};
 use crate::analyze::tree::{JoinKind, SubqueryKind};
@@ -133,11 +132,13 @@ impl Marking<'_> {
             Node::Scan(scan) => {
                 matches!(scan.access, Access::Heap)
                     && !is_system(&scan.table)
-                    && scan.filter.iter().all(|filter| self.is_short(filter))
+                    && scan.filter.iter().all(|filter| self.can_compute(filter))
             }
-            Node::Filter { input, condition } => self.is_short(condition) && self.is_shared(input),
+            Node::Filter { input, condition } => {
+                self.can_compute(condition) && self.is_shared(input)
+            }
             Node::Project { input, exprs, .. } => {
-                exprs.iter().all(|expr| self.is_short(expr)) && self.is_shared(input)
+                exprs.iter().all(|expr| self.can_compute(expr)) && self.is_shared(input)
             }
             Node::HashJoin(join) => {
                 !join.gives_inner && self.is_probed(join) && self.is_shared(&join.outer)
@@ -150,24 +151,24 @@ impl Marking<'_> {
     /// Whether an index finds the inner rows.
     fn is_looked_up(&self, join: &NestedLoop) -> bool {
         let Node::Scan(scan) = &join.inner else { return false };
-        let mut is_short = join.on.iter().all(|on| self.is_short(on));
-        each_own(&join.inner, &mut |expr| is_short &= self.is_short(expr));
-        is_short && scan.access.index().is_some() && !is_system(&scan.table)
+        let mut can_compute = join.on.iter().all(|on| self.can_compute(on));
+        each_own(&join.inner, &mut |expr| can_compute &= self.can_compute(expr));
+        can_compute && scan.access.index().is_some() && !is_system(&scan.table)
     }
 
     fn is_probed(&self, join: &HashJoin) -> bool {
         matches!(join.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
-            && join.keys.iter().all(|(outer, _)| self.is_short(outer))
-            && join.on.iter().all(|on| self.is_short(on))
+            && join.keys.iter().all(|(outer, _)| self.can_compute(outer))
+            && join.on.iter().all(|on| self.can_compute(on))
     }
 
-    fn is_short(&self, expr: &Expr) -> bool {
+    fn can_compute(&self, expr: &Expr) -> bool {
         // One with a left side has another value for each row.
         let is_computed = |call: &SubPlanCall| {
             let is_once = |plan: &SubPlan| plan.once;
             call.left.is_empty() && self.subplans.get(call.number).is_some_and(is_once)
         };
-        is_short_work(expr, &is_computed)
+        is_work_of_threads(expr, &is_computed)
     }
 }
 

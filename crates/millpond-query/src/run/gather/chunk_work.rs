@@ -12,8 +12,9 @@ pub(super) trait ChunkSource {
     /// Begins with a chunk.
     fn begin(&mut self, chunk: u32);
 
-    /// Adds rows of the chunk, until a piece is full or it is time to look. False at its end.
-    fn fill(&mut self, piece: &mut Piece) -> Result<bool>;
+    /// Adds rows of the chunk, until a piece is full or it is time to look. False at its end. What
+    /// takes long for one row looks by itself, and fails when `look` does.
+    fn fill(&mut self, piece: &mut Piece, look: &dyn Fn() -> Result<()>) -> Result<bool>;
 }
 
 /// What a thread does: chunk after chunk.
@@ -32,11 +33,10 @@ fn give_chunk(
     exchange: &Exchange,
     piece: &mut Piece,
 ) -> Result<()> {
+    let look = || if exchange.is_stopped() { Err(stopped()) } else { Ok(()) };
     loop {
-        if exchange.is_stopped() {
-            return Err(stopped());
-        }
-        match source.fill(piece) {
+        look()?;
+        match source.fill(piece, &look) {
             Ok(true) if !piece.is_full() => {}
             Ok(true) => exchange.hand_over_waiting(chunk, piece)?,
             Ok(false) => return exchange.hand_over_waiting(chunk, piece),
@@ -98,15 +98,15 @@ impl<S: ChunkSource> OwnWork<S> {
                         self.chunk = Some(chunk);
                         self.source.begin(chunk);
                     }
-                    self.fill(chunk, exchange);
+                    self.fill(chunk, exchange, look);
                 }
             }
         }
     }
 
     /// Goes on with its own chunk.
-    fn fill(&mut self, chunk: u32, exchange: &Exchange) {
-        let filled = self.source.fill(&mut self.filling);
+    fn fill(&mut self, chunk: u32, exchange: &Exchange, look: &dyn Fn() -> Result<()>) {
+        let filled = self.source.fill(&mut self.filling, look);
         let handed = exchange.hand_over(chunk, &mut self.filling);
         let end = match handed.and(filled) {
             Ok(true) => return,

@@ -10,6 +10,8 @@ use crate::error::{Result, SqlError};
 pub(super) enum Then {
     Fails,
     Panics,
+    /// Until it is told to stop.
+    WorksForever,
 }
 
 /// Each chunk has this number of rows.
@@ -33,7 +35,7 @@ impl ChunkSource for Numbers {
         (self.chunk, self.given) = (chunk, 0);
     }
 
-    fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
+    fn fill(&mut self, piece: &mut Piece, look: &dyn Fn() -> Result<()>) -> Result<bool> {
         while self.given < self.rows {
             piece.bytes_mut().extend([self.chunk as u8, self.given]);
             piece.end_row();
@@ -45,6 +47,10 @@ impl ChunkSource for Numbers {
         match self.special {
             Some((chunk, Then::Fails)) if chunk == self.chunk => Err(SqlError::internal("made")),
             Some((chunk, Then::Panics)) if chunk == self.chunk => panic!("made"),
+            Some((chunk, Then::WorksForever)) if chunk == self.chunk => loop {
+                look()?;
+                std::thread::yield_now();
+            },
             _ => Ok(false),
         }
     }

@@ -273,8 +273,8 @@ impl ChunkSource for ChunkRunner {
         self.runner.begin(blocks);
     }
 
-    fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
-        self.runner.fill(piece)
+    fn fill(&mut self, piece: &mut Piece, look: &dyn Fn() -> Result<()>) -> Result<bool> {
+        self.runner.fill(piece, look)
     }
 }
 

@@ -39,9 +39,9 @@ impl ChunkSource for Checked {
         self.numbers.begin(chunk);
     }
 
-    fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
+    fn fill(&mut self, piece: &mut Piece, look: &dyn Fn() -> Result<()>) -> Result<bool> {
         assert!(self.exchange.is_within_bounds(None), "too many rows wait");
-        self.numbers.fill(piece)
+        self.numbers.fill(piece, look)
     }
 }
 

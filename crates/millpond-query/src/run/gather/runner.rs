@@ -131,10 +131,14 @@ impl Runner {
     }
 
     /// Adds rows, until a piece is full or it is time to look. False at the end of the blocks.
-    pub(super) fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
+    pub(super) fn fill(
+        &mut self,
+        piece: &mut Piece,
+        look: &dyn Fn() -> Result<()>,
+    ) -> Result<bool> {
         let Self { program, exchange, scan, rows, states, place, offsets, key, surroundings } =
             self;
-        surroundings.with(|env| {
+        surroundings.looking(Some(look), |env| {
             let current = Current { program, exchange, scan, env, rows };
             let left = (PAGES_BETWEEN_LOOKS, ROWS_BETWEEN_LOOKS);
             let mut run = Run { current, states, place, offsets, key, left };

@@ -23,8 +23,8 @@ impl ChunkSource for Noting {
         self.has_begun.store(true, Ordering::Release);
     }
 
-    fn fill(&mut self, piece: &mut Piece) -> Result<bool> {
-        self.numbers.fill(piece)
+    fn fill(&mut self, piece: &mut Piece, look: &dyn Fn() -> Result<()>) -> Result<bool> {
+        self.numbers.fill(piece, look)
     }
 }
 
@@ -46,8 +46,8 @@ fn run(special: Option<(u32, Then)>, most: usize) -> (Vec<[u8; 2]>, Option<SqlEr
     while !has_begun.load(Ordering::Acquire) {
         thread::yield_now();
     }
-    // A panic of the session would be one of its statement.
-    let own_special = special.filter(|(_, then)| *then != Then::Panics);
+    // What the session itself does is its statement's.
+    let own_special = special.filter(|(_, then)| *then == Then::Fails);
     let mut own = OwnWork::new(Numbers::new(3, own_special));
     let taken = take(&mut own, &exchange, most);
     exchange.stop();
@@ -87,5 +87,13 @@ fn panic_of_a_thread_is_an_error() {
 fn threads_end_when_no_rows_are_wanted() {
     for most in 0..20 {
         run(None, most);
+    }
+}
+
+#[test]
+fn work_on_one_row_ends_when_no_rows_are_wanted() {
+    for chunk in [1, 3] {
+        let (rows, _) = run(Some((chunk, Then::WorksForever)), 3);
+        assert_eq!(rows, rows_of(1, 3));
     }
 }

@@ -1,7 +1,7 @@
 //! `regexp_replace`
 
 use super::search::{Matches, at_least};
-use super::{check, flags, invalid};
+use super::{flags, invalid};
 use crate::error::Result;
 use crate::expr::Env;
 use crate::expr::func::string::check_length;
@@ -64,7 +64,7 @@ pub(super) fn replace(
         out.extend(&text[copied..from]);
         append(new, &text, &groups, &mut out);
         check_length(out.len())?;
-        check(env)?;
+        env.check_stop()?;
         copied = to;
         if n > 0 {
             break;
