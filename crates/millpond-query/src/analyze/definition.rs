@@ -20,6 +20,10 @@ pub(super) fn applied(
 ) -> Result<(SetFunction, Columns)> {
     let func = match function.kind {
         SetFunctionKind::Rows(func) if func.needs_definition() => func,
+        SetFunctionKind::Records(..) => {
+            let why = "redundant for a function returning a named composite type";
+            return refused(definition, why, source).map(|()| (function, columns));
+        }
         _ if columns.len() > 1 => {
             let why = "redundant for a function with OUT parameters";
             return refused(definition, why, source).map(|()| (function, columns));

@@ -16,6 +16,7 @@ use crate::expr::bind::{Binder, Scope, Typed, WholeRow};
 use crate::expr::{Expr, functions};
 use crate::parse::Name;
 use crate::{DataType, Value};
+use millpond_engine::catalog::ColumnDef;
 
 /// What of a query is being bound. Errors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,6 +338,17 @@ impl Scope for Level<'_> {
             return Ok(Some(WholeRow { fields, presence, values, is_value }));
         }
         Ok(None)
+    }
+
+    fn row_type(&self, names: &[tree::Name]) -> Result<Option<Vec<(String, DataType)>>> {
+        let name = match names {
+            [name] => name,
+            [schema, name] if &**schema == "public" => name,
+            _ => return Ok(None),
+        };
+        let table = self.analyzer.catalog.table_by_name(name);
+        let field = |column: &ColumnDef| (column.name.to_string(), column.ty);
+        Ok(table.map(|table| table.columns.iter().map(field).collect()))
     }
 
     fn query(&self, binder: &mut Binder<'_>, query: &SelectStmt) -> Result<Query> {

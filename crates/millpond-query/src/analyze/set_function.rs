@@ -3,14 +3,16 @@
 use std::borrow::Cow;
 
 use millpond_syntax::tree::{self, FuncCall};
+use millpond_types::other::RECORD;
 
 use super::aggregate::{placed, refuse_variadic};
 use super::level::Level;
 use super::tree::{SetFunction, SetFunctionKind, column};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::bind::{Binder, Typed, result_type};
-use crate::expr::{Expr, returns_rows};
+use crate::expr::bind::{Binder, RecordType, Typed, result_type};
+use crate::expr::types::Ty;
+use crate::expr::{Expr, Func, returns_rows};
 
 pub(super) const MOVE_IT: &str =
     "You might be able to move the set-returning function into a LATERAL FROM item.";
@@ -32,26 +34,48 @@ pub(super) fn bind(
     name: &str,
 ) -> Result<(SetFunction, Columns)> {
     let args = binder.call_arguments(name, written, at, level)?;
-    of_catalog(name, args, binder).map_err(|error| {
+    let base = args.first().map(|base| base.ty);
+    let (func, args, columns) = of_catalog(name, args, binder).map_err(|error| {
         let error = binder.place_literal(error, &written.iter().collect::<Vec<_>>());
         binder.source.place(error, at)
-    })
+    })?;
+    let fields = if func.fills_rows() { fields_of_base(name, base, binder)? } else { None };
+    let (kind, columns): (_, Columns) = match fields {
+        Some(fields) => {
+            let column = |(name, ty): &(String, DataType)| (Some(Cow::Owned(name.clone())), *ty);
+            let columns = fields.iter().map(column).collect();
+            (SetFunctionKind::Records(func, fields.iter().cloned().collect()), columns)
+        }
+        None => (SetFunctionKind::Rows(func), columns),
+    };
+    Ok((SetFunction { kind, args, columns: columns.len() }, columns))
 }
 
 fn of_catalog(
     name: &str,
     args: Vec<Typed>,
     binder: &mut Binder<'_>,
-) -> Result<(SetFunction, Columns)> {
+) -> Result<(Func, Vec<Expr>, Columns)> {
     let (func, args, element) = binder.rows_call(name, args)?;
-    let columns: Columns = func
+    let columns = func
         .columns()
         .unwrap_or_default()
         .iter()
         .map(|(name, ty)| (name.map(Cow::Borrowed), result_type(*ty, element)))
         .collect();
-    let function = SetFunction { kind: SetFunctionKind::Rows(func), args, columns: columns.len() };
-    Ok((function, columns))
+    Ok((func, args, columns))
+}
+
+/// The columns of the rows that a function fills, which are those of its first argument. `None`: of
+/// that it is only known that it is a row.
+fn fields_of_base(name: &str, base: Option<Ty>, binder: &Binder<'_>) -> Result<Option<RecordType>> {
+    match base {
+        Some(Ty::Known(ty)) if ty.oid() == RECORD => Ok(binder.records.fields(ty)),
+        _ => {
+            let what = format!("first argument of {name} must be a row type");
+            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, what))
+        }
+    }
 }
 
 impl Level<'_> {
@@ -90,8 +114,9 @@ impl Level<'_> {
             );
             return Err(error);
         }
+        let is_record = matches!(function.kind, SetFunctionKind::Records(..));
         let slot = self.set_call(function, at, binder)?;
-        if let [(_, ty)] = columns.as_slice() {
+        if let ([(_, ty)], false) = (columns.as_slice(), is_record) {
             return Ok(Typed::known(Expr::Column(column(slot, 0)), *ty));
         }
         // Several columns are a record. Beside a function with more rows it ends in ones of NULLs.

@@ -354,7 +354,7 @@ pub struct Facts<'a> {
     pub settings: &'a SessionSettings,
     /// The engine's session, to ask whether the statement has been told to stop, and for its locks.
     pub session: Option<&'a Session>,
-    /// On a thread without session: fails when nobody wants the result any more.
+    /// On a thread without session: fails when the result is not wanted any more.
     pub look: Option<&'a dyn Fn() -> Result<()>>,
     /// `None` in tests.
     pub server: Option<&'a dyn Server>,

@@ -7,7 +7,7 @@ use super::dml::{assigned, default_of, is_default, target_column};
 use super::{InsertPlan, InsertSource, Planner};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, NoColumns, Scope, beyond, start_of};
+use crate::expr::bind::{Binder, NoFrom, Scope, beyond, start_of};
 use crate::parse::Source;
 
 /// Which columns an INSERT gives values to.
@@ -157,7 +157,7 @@ impl Planner<'_> {
             None => vec![columns.defaults],
             Some(query) => {
                 let values = plain_values(query).ok_or_else(|| beyond("INSERT of a query"))?;
-                columns.rows(values, &table, binder, &NoColumns)?
+                columns.rows(values, &table, binder, &NoFrom)?
             }
         };
         let returning = self.returning(&insert.returning_list, &table, &alias, binder)?;

@@ -9,7 +9,7 @@ use super::scope::{FromScope, FromTable};
 use crate::analyze::column_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, NoColumns, Scope, missing_from};
+use crate::expr::bind::{Binder, NoFrom, Scope, missing_from};
 use crate::parse::{Name, Source};
 use crate::sink::ColumnDesc;
 
@@ -48,7 +48,7 @@ impl Output {
     ) -> Result<Self> {
         let scope: &dyn Scope = match from {
             Some(tables) => tables,
-            None => &NoColumns,
+            None => &NoFrom,
         };
         let mut exprs = Vec::new();
         let mut columns = Vec::new();

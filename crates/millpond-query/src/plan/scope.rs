@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use millpond_engine::catalog::{CatalogState, TableDef};
+use millpond_syntax::tree;
 
 use crate::analyze::tree::is_system_column;
 use crate::error::{Result, SqlError, SqlState};
@@ -72,6 +73,10 @@ impl<'a> FromScope<'a> {
 }
 
 impl Scope for FromScope<'_> {
+    fn row_type(&self, _: &[tree::Name]) -> Result<Option<Vec<(String, DataType)>>> {
+        Err(beyond("a table's row type"))
+    }
+
     fn column(&self, table: Option<&Name>, name: &str) -> Result<(usize, DataType)> {
         let among = match table {
             None => self.0,

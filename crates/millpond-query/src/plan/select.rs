@@ -20,7 +20,7 @@ use crate::DataType;
 use crate::analyze::{row_lock, row_lock_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
-use crate::expr::bind::{Binder, Coercion, NoColumns, Scope, beyond};
+use crate::expr::bind::{Binder, Coercion, NoFrom, Scope, beyond};
 use crate::expr::types::{Ty, is_assignable};
 use crate::parse::Source;
 use crate::sink::ColumnDesc;
@@ -170,7 +170,7 @@ impl Planner<'_> {
         if !query.locking_clause.is_empty() || !query.sort_clause.is_empty() {
             return Err(beyond("this clause without FROM"));
         }
-        let condition = self.where_clause(select.where_clause.as_ref(), binder, &NoColumns)?;
+        let condition = self.where_clause(select.where_clause.as_ref(), binder, &NoFrom)?;
         let output = Output::of_list(&select.target_list, None, binder)?;
         Ok(one_row(output, condition, limits(query, binder)?))
     }
@@ -185,7 +185,7 @@ impl Planner<'_> {
         let mut exprs = Vec::with_capacity(row.len());
         let mut columns = Vec::with_capacity(row.len());
         for (i, e) in row.iter().enumerate() {
-            let (expr, ty) = binder.output(e, &NoColumns)?;
+            let (expr, ty) = binder.output(e, &NoFrom)?;
             exprs.push(expr);
             columns.push(ColumnDesc::computed(format!("column{}", i + 1), ty));
         }
@@ -296,7 +296,7 @@ fn limits(query: &SelectStmt, binder: &mut Binder<'_>) -> Result<(Option<Expr>, 
 
 /// A number of rows, which no row has a say in.
 fn row_count(e: &tree::Expr, what: &str, binder: &mut Binder<'_>) -> Result<Expr> {
-    let typed = binder.bind(e, &NoColumns).map_err(|error| match error.sqlstate {
+    let typed = binder.bind(e, &NoFrom).map_err(|error| match error.sqlstate {
         SqlState::UNDEFINED_COLUMN => {
             let mut refused = SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,

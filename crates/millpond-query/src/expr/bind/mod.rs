@@ -23,10 +23,10 @@ use millpond_syntax::tree::{self, AExpr, AExprKind, BoolExprType, Node, Operand,
 pub(crate) use call::result_type;
 pub use coerce::Coercion;
 pub(crate) use names::ambiguous_column;
-pub use names::{NoColumns, Scope, missing_from, undefined_column};
+pub use names::{NoColumns, NoFrom, Scope, missing_from, undefined_column};
 pub(crate) use object_cast::tid_of;
 pub(crate) use place::start_of;
-pub(crate) use record::{RecordTypes, WholeRow, field_call};
+pub(crate) use record::{RecordType, RecordTypes, WholeRow, field_call};
 pub(crate) use row::parts_of_row;
 pub(crate) use value_function::value_function_name;
 
@@ -228,7 +228,15 @@ impl<'a> Binder<'a> {
             return Ok(value);
         }
         let placed = |error| self.source.place(error, type_name.location);
-        let ty = data_type(type_name).map_err(placed)?;
+        let ty = match data_type(type_name) {
+            Err(error) if error.sqlstate == SqlState::UNDEFINED_OBJECT => {
+                let fields = self.row_type(type_name, scope).map_err(placed)?;
+                let Some(fields) = fields else { return Err(placed(error)) };
+                let value = self.row_cast(arg, &type_name.names, fields, scope);
+                return value.map_err(|error| self.source.place(error, at));
+            }
+            ty => ty.map_err(placed)?,
+        };
         if let (Node::AArrayExpr(elements), Some(_)) = (&arg.node, ty.element()) {
             let typed = self.array(elements, Some(ty), arg.location, scope)?;
             return Ok(Typed::known(self.coerce(typed, ty, Coercion::Explicit)?, ty));

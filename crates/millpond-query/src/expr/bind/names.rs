@@ -28,6 +28,13 @@ pub trait Scope {
         Ok(None)
     }
 
+    /// The columns of a table, whose name is also that of the type of its rows; `None` if there is
+    /// no such table.
+    fn row_type(&self, names: &[tree::Name]) -> Result<Option<Vec<(String, DataType)>>> {
+        let _ = names;
+        Ok(None)
+    }
+
     /// A query within an expression.
     fn query(&self, binder: &mut Binder<'_>, query: &SelectStmt) -> Result<Query> {
         let _ = (binder, query);
@@ -68,6 +75,20 @@ impl Scope for NoColumns {
             Some(table) => Err(missing_from(&table.name)),
             None => Err(undefined_column(name, None, std::iter::empty())),
         }
+    }
+}
+
+/// No columns in a statement that may name tables elsewhere, so that it has to be looked at as a
+/// whole.
+pub struct NoFrom;
+
+impl Scope for NoFrom {
+    fn column(&self, table: Option<&Name>, name: &str) -> Result<(usize, DataType)> {
+        NoColumns.column(table, name)
+    }
+
+    fn row_type(&self, _: &[tree::Name]) -> Result<Option<Vec<(String, DataType)>>> {
+        Err(beyond("a table's row type"))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use millpond_syntax::tree::{self, Field, Node};
+use millpond_syntax::tree::{self, Field, Node, TypeName};
 use millpond_types::other::RECORD;
 use millpond_types::record;
 
-use super::{Binder, Scope, Typed, ambiguous_column};
+use super::{Binder, Coercion, Scope, Typed, ambiguous_column};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::record::{FIELD, IS_NULL, MAKE};
 use crate::expr::types::Ty;
@@ -76,7 +76,7 @@ impl RecordTypes {
     }
 
     /// The fields of a type; `None` if it is no record, or one of which nothing is known.
-    fn fields(&self, ty: DataType) -> Option<RecordType> {
+    pub(crate) fn fields(&self, ty: DataType) -> Option<RecordType> {
         let DataType::Other { oid: RECORD, typmod } = ty else { return None };
         let place = usize::try_from(FIRST_MODIFIER.checked_sub(typmod)?).ok()?;
         self.0.borrow().get(place).cloned()
@@ -169,6 +169,52 @@ impl Binder<'_> {
         }
     }
 
+    /// The columns of the table that a type is the row type of.
+    pub(super) fn row_type(
+        &self,
+        ty: &TypeName,
+        scope: &dyn Scope,
+    ) -> Result<Option<Vec<(String, DataType)>>> {
+        if !ty.typmods.is_empty() || !ty.array_bounds.is_empty() {
+            return Ok(None);
+        }
+        scope.row_type(&ty.names)
+    }
+
+    /// A cast to the type of a table's rows: of NULL, or of a row with as many fields.
+    pub(super) fn row_cast(
+        &mut self,
+        arg: &tree::Expr,
+        names: &[tree::Name],
+        columns: Vec<(String, DataType)>,
+        scope: &dyn Scope,
+    ) -> Result<Typed> {
+        let record = self.bind(arg, scope)?;
+        let name = || names.last().map_or("", |name| &**name);
+        match record.ty {
+            Ty::Unknown if record.expr == Expr::NULL => {
+                return Ok(Typed::known(Expr::NULL, self.records.add(columns.into())?));
+            }
+            Ty::Unknown => return Err(SqlError::unsupported("a row as a text")),
+            Ty::Known(ty) if ty.oid() != RECORD => {
+                return Err(cannot_cast(&ty.base().to_string(), name()));
+            }
+            Ty::Known(_) => {}
+        }
+        let fields = self.fields_of(&record)?;
+        if fields.len() != columns.len() {
+            let what = if fields.len() < columns.len() { "few" } else { "many" };
+            let error = cannot_cast("record", name());
+            return Err(error.detail(format!("Input has too {what} columns.")));
+        }
+        let mut values = Vec::with_capacity(fields.len());
+        for ((_, value), (_, ty)) in fields.into_iter().zip(&columns) {
+            values.push(self.coerce(value, *ty, Coercion::Explicit)?);
+        }
+        let (expr, ty) = self.records.make(columns, record.expr, values)?;
+        Ok(Typed::known(expr, ty))
+    }
+
     /// `record IS NULL`: all of its fields are.
     pub(super) fn record_is_null(&self, record: Expr, negated: bool) -> Typed {
         let args = vec![record, Expr::Const(Value::Bool(negated))];
@@ -202,6 +248,10 @@ fn value_of(record: &Expr, place: usize) -> Expr {
 pub(crate) fn field_call(record: &Expr, place: usize) -> Expr {
     let place = Expr::Const(Value::Int4(i32::try_from(place).unwrap_or(i32::MAX)));
     Expr::Func(Func::new(&FIELD), vec![record.clone(), place])
+}
+
+fn cannot_cast(from: &str, to: &str) -> SqlError {
+    SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type {from} to {to}"))
 }
 
 fn not_composite(ty: &str, name: &str) -> SqlError {

@@ -249,6 +249,11 @@ impl Func {
         matches!(self.0.body, Body::Records(_))
     }
 
+    /// Whether its rows have the columns of its first argument, which it fills.
+    pub(crate) fn fills_rows(self) -> bool {
+        self.needs_definition() && self.0.args.first() == Some(&Param::AnyElement)
+    }
+
     /// The rows that a function returns whose call defines their columns.
     pub(crate) fn records(
         self,
@@ -256,13 +261,9 @@ impl Func {
         columns: &Definition,
         env: &Env<'_>,
     ) -> Result<Series> {
-        let Body::Records(Records { is_set, body }) = self.0.body else {
+        let Body::Records(Records { body, .. }) = self.0.body else {
             return Err(SqlError::internal("a function whose columns are known"));
         };
-        if args.iter().any(Value::is_null) {
-            let row = if is_set { Vec::new() } else { vec![Value::Null; columns.len()] };
-            return Ok(Series::one_row(row));
-        }
         let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
         let mut list = RowList::new(env);
         body(&datums, columns, &mut list)?;

@@ -1,6 +1,6 @@
-//! The system columns that tell of a row's transactions: `xmin`, `xmax`, `cmin` and `cmax`. Rows are
-//! read without them, so each reads its row's header, at the row's place. And `age`, how long ago a
-//! transaction was.
+//! The system columns that tell of a row's transactions: `xmin`, `xmax`, `cmin` and `cmax`. Rows
+//! are read without them, so each reads its row's header, at the row's place. And `age`, how long
+//! ago a transaction was.
 
 use millpond_engine::access::Tid;
 use millpond_engine::table::RowTransactions;

@@ -1,10 +1,12 @@
-//! `json_to_record` and its kin: the members of objects as the columns that a call defines.
+//! `json_to_record`, `json_populate_record` and their kin: the members of objects as the columns
+//! that a call defines, or a row has.
 
 use millpond_types::array::Dimension;
 use millpond_types::jsonb::Json;
-use millpond_types::other::{JSON, JSONB};
+use millpond_types::other::{JSON, JSONB, RECORD};
+use millpond_types::record::fields;
 
-use super::super::catalog::{Proc, RECORD_TYPE, proc};
+use super::super::catalog::{BOOL, Param, Proc, RECORD_TYPE, proc};
 use super::super::row_list::RowList;
 use super::super::value::wrong_arguments;
 use super::super::{Body, Definition, Records};
@@ -17,67 +19,155 @@ use crate::types::array::build;
 use crate::types::json::write_string;
 use crate::{DataType, Datum, Value};
 
+const POPULATE_JSON: &[Param] = &[Param::AnyElement, JSON_TYPE];
+const POPULATE_JSONB: &[Param] = &[Param::AnyElement, JSONB_TYPE];
+
 pub(in super::super) static PROCS: &[Proc] = &[
     proc(3204, "json_to_record", &[JSON_TYPE], RECORD_TYPE, one()).stable(),
-    proc(3205, "json_to_recordset", &[JSON_TYPE], RECORD_TYPE, several()).stable().called_on_null(),
-    proc(3490, "jsonb_to_record", &[JSONB_TYPE], RECORD_TYPE, one()).stable(),
-    proc(3491, "jsonb_to_recordset", &[JSONB_TYPE], RECORD_TYPE, several())
+    proc(3205, "json_to_recordset", &[JSON_TYPE], RECORD_TYPE, several(json_to))
         .stable()
         .called_on_null(),
+    proc(3490, "jsonb_to_record", &[JSONB_TYPE], RECORD_TYPE, one()).stable(),
+    proc(3491, "jsonb_to_recordset", &[JSONB_TYPE], RECORD_TYPE, several(jsonb_to))
+        .stable()
+        .called_on_null(),
+    // With a third argument, which changes nothing.
+    proc(
+        3960,
+        "json_populate_record",
+        &[Param::AnyElement, JSON_TYPE, BOOL],
+        Param::AnyElement,
+        one(),
+    )
+    .stable()
+    .called_on_null(),
+    proc(0, "json_populate_record", POPULATE_JSON, Param::AnyElement, one())
+        .stable()
+        .called_on_null(),
+    proc(
+        3961,
+        "json_populate_recordset",
+        &[Param::AnyElement, JSON_TYPE, BOOL],
+        Param::AnyElement,
+        several(json_populate),
+    )
+    .stable()
+    .called_on_null(),
+    proc(0, "json_populate_recordset", POPULATE_JSON, Param::AnyElement, several(json_populate))
+        .stable()
+        .called_on_null(),
+    proc(3209, "jsonb_populate_record", POPULATE_JSONB, Param::AnyElement, one())
+        .stable()
+        .called_on_null(),
+    proc(
+        3475,
+        "jsonb_populate_recordset",
+        POPULATE_JSONB,
+        Param::AnyElement,
+        several(jsonb_populate),
+    )
+    .stable()
+    .called_on_null(),
 ];
 
 const fn one() -> Body {
     Body::Records(Records { is_set: false, body: record })
 }
 
-const fn several() -> Body {
-    Body::Records(Records { is_set: true, body: record_set })
+type MakeRecords = fn(&[Datum<'_>], &Definition, &mut RowList<'_>) -> Result<()>;
+
+const fn several(body: MakeRecords) -> Body {
+    Body::Records(Records { is_set: true, body })
 }
 
-fn part_of<'a>(args: &[Datum<'a>]) -> Result<Part<'a>> {
+fn json_to(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
+    record_set("json_to_recordset", args, columns, list)
+}
+
+fn jsonb_to(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
+    record_set("jsonb_to_recordset", args, columns, list)
+}
+
+fn json_populate(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
+    record_set("json_populate_recordset", args, columns, list)
+}
+
+fn jsonb_populate(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
+    record_set("jsonb_populate_recordset", args, columns, list)
+}
+
+/// The value that has the members; `None` if it is NULL.
+fn part_of<'a>(args: &[Datum<'a>]) -> Result<Option<Part<'a>>> {
     match args {
-        [Datum::Other(oid, bytes)] => Ok((*oid, bytes)),
+        [part] | [_, part] | [_, part, _] => match part {
+            Datum::Other(oid, bytes) => Ok(Some((*oid, bytes))),
+            Datum::Null => Ok(None),
+            _ => Err(wrong_arguments(args.len())),
+        },
         _ => Err(wrong_arguments(args.len())),
     }
 }
 
+/// What a row has where there is no member: the values of the row that is filled, if there is one.
+fn base_of(args: &[Datum<'_>], columns: &Definition) -> Vec<Value> {
+    match args {
+        [Datum::Other(RECORD, bytes), _, ..] => {
+            fields(bytes).map(|field| field.value.to_value()).collect()
+        }
+        _ => vec![Value::Null; columns.len()],
+    }
+}
+
 fn record(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
-    let object = part_of(args)?;
+    let base = base_of(args, columns);
+    let Some(object) = part_of(args)? else { return list.push(base) };
     if !is_object(object) {
         // PostgreSQL tells the name of its own C function.
         let what = if is_array(object) { "an array" } else { "a scalar" };
         return Err(invalid(format!("cannot call populate_composite on {what}")));
     }
-    push(object, columns, list)
+    push(object, &base, columns, list)
 }
 
-fn record_set(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
-    let of = part_of(args)?;
-    let is_json = of.0 == JSON;
-    let name = if is_json { "json_to_recordset" } else { "jsonb_to_recordset" };
+fn record_set(
+    name: &str,
+    args: &[Datum<'_>],
+    columns: &Definition,
+    list: &mut RowList<'_>,
+) -> Result<()> {
+    let Some(of) = part_of(args)? else { return Ok(()) };
     let Some(elements) = elements(of)? else {
         let what = match is_object(of) {
-            _ if !is_json => "a non-array",
+            _ if of.0 == JSONB => "a non-array",
             true => "an object",
             false => "a scalar",
         };
         return Err(invalid(format!("cannot call {name} on {what}")));
     };
+    let base = base_of(args, columns);
     for element in elements {
         if !is_object(element) {
             return Err(invalid(format!("argument of {name} must be an array of objects")));
         }
-        push(element, columns, list)?;
+        push(element, &base, columns, list)?;
     }
     Ok(())
 }
 
-/// Adds the row that an object is.
-fn push((oid, bytes): Part<'_>, columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
+/// Adds the row that an object is. What it does not have is as in `base`.
+fn push(
+    (oid, bytes): Part<'_>,
+    base: &[Value],
+    columns: &Definition,
+    list: &mut RowList<'_>,
+) -> Result<()> {
     let mut row = Vec::with_capacity(columns.len());
-    for (name, ty) in columns {
+    for ((name, ty), own) in columns.iter().zip(base) {
         let member = find(&[Datum::Other(oid, bytes), Datum::Text(name)])?;
-        row.push(member.map_or(Ok(Value::Null), |member| column(member, name, *ty, list.env))?);
+        row.push(match member {
+            Some(member) => column(member, name, *ty, list.env)?,
+            None => own.clone(),
+        });
     }
     list.push(row)
 }
