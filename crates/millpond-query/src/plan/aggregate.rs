@@ -119,6 +119,11 @@ fn types(function: AggregateFunction, own: DataType) -> Option<(DataType, DataTy
 }
 
 impl Aggregate {
+    /// Whether it does more with a row than to count it or to add a whole number up.
+    pub(super) fn computes(&self) -> bool {
+        self.arg.is_some() && self.int_column.is_none()
+    }
+
     /// The same for many rows: what its argument has of the same for all of them is computed.
     pub(crate) fn folded(&self, env: &Env<'_>) -> Result<Self> {
         let arg = self.arg.clone().map(|arg| arg.folded(env)).transpose()?;

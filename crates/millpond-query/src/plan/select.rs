@@ -117,7 +117,8 @@ impl Planner<'_> {
         filter: Option<&Expr>,
         results: &Results,
     ) -> Result<bool> {
-        Ok(filter.is_some()
+        let aggregates = results.aggregates.iter().flatten();
+        Ok((filter.is_some() || aggregates.into_iter().any(Aggregate::computes))
             && results.limit.is_none()
             && self.indexes.session.block_count(table)? >= SCANNED_TOGETHER_BLOCKS)
     }

@@ -295,7 +295,8 @@ impl NumericSum {
 
     /// The sum, if only integers were added.
     pub fn int(&self) -> Option<i128> {
-        (self.small.exponent == 0 && self.rest.is_none()).then_some(self.small.coefficient)
+        let Small { coefficient, exponent, dscale } = self.small;
+        (exponent == 0 && dscale == 0 && self.rest.is_none()).then_some(coefficient)
     }
 
     #[cold]

@@ -142,12 +142,15 @@ impl Explain<'_> {
 
     /// A node with conditions that its rows must meet.
     fn node<'n>(&mut self, node: &'n Node, place: Place, filters: Vec<&'n Expr>, is_root: bool) {
-        let Some(scan) = gathered_scan(node) else {
+        let planned = gathered_scan(node).map(|scan| (scan, (self.workers)(&scan.table)));
+        let Some((scan, workers)) = planned.filter(|(_, workers)| *workers > 0) else {
             return self.own_node(node, place, filters, is_root);
         };
-        let workers = (self.workers)(&scan.table);
-        if workers == 0 {
-            return self.own_node(node, place, filters, is_root);
+        if let Node::Aggregate(aggregate) = node {
+            if aggregate.accelerated == Acceleration::Worthwhile {
+                return self.own_node(node, place, filters, is_root);
+            }
+            return self.in_parts(aggregate, (node, scan, workers), place, filters, is_root);
         }
         self.shared.push(scan.slot);
         self.head(place, "Gather".into());
@@ -156,6 +159,33 @@ impl Explain<'_> {
             self.once(place);
         }
         self.own_node(node, place.below(), filters, false);
+    }
+
+    /// An aggregation of which threads do a part.
+    fn in_parts<'n>(
+        &mut self,
+        aggregate: &'n Aggregate,
+        (node, scan, workers): (&'n Node, &'n Scan, usize),
+        place: Place,
+        filters: Vec<&'n Expr>,
+        is_root: bool,
+    ) {
+        let title = self.title(node);
+        self.head(place, format!("Finalize {title}"));
+        self.notes(node, place);
+        self.filters(node, place, filters);
+        if is_root {
+            self.once(place);
+        }
+        self.shared.push(scan.slot);
+        let gather = place.below();
+        self.head(gather, "Gather".into());
+        self.note(gather, format!("Workers Planned: {workers}"));
+        let partial = gather.below();
+        self.head(partial, format!("Partial {title}"));
+        self.group_keys(aggregate, partial);
+        self.children(node, partial);
+        self.subplans(node, place);
     }
 
     fn own_node<'n>(

@@ -5,13 +5,19 @@
 //! Threads have no session, so no expression may ask anything of it. Whether the table is large
 //! enough is decided when the plan runs, because a plan is kept and the table may grow.
 //!
+//! An aggregation of such a part may be run in parts, too: threads aggregate what they read, and the
+//! session puts their groups together.
+//!
 //! What is read only as far as a LIMIT wants, or again for each row outside, stays with the
 //! session.
 
 use super::accelerate::is_work_of_threads;
-use super::node::{CteKind, HashJoin, NestedLoop, Node, QueryPlan, Scan, SubPlan};
+use super::node::{
+    Aggregate, CteKind, HashJoin, NestedLoop, Node, QueryPlan, Scan, Strategy, SubPlan,
+};
 use super::node_walk::{each_own, inputs_mut};
-use crate::analyze::tree::{JoinKind, SubqueryKind};
+use crate::DataType;
+use crate::analyze::tree::{AggregateCall, AggregateFunction, JoinKind, SubqueryKind};
 use crate::expr::{Compare, Expr, SubPlanCall};
 use crate::plan::Access;
 use crate::system_relations::is_system;
@@ -43,12 +49,27 @@ fn runs_once(subplan: &SubPlan) -> bool {
     }
 }
 
+/// Whether the result of a call is the same if its rows are taken in in parts, and then the parts
+/// in the order of their rows. Sums of floats are not.
+fn has_parts(call: &AggregateCall) -> bool {
+    use AggregateFunction as F;
+    let is_exact = matches!(call.ty, DataType::Int8 | DataType::Numeric { .. });
+    let has_parts = match call.function {
+        F::Sum | F::Avg => is_exact,
+        F::CountRows | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr => true,
+        F::BitAnd | F::BitOr | F::BitXor => true,
+        _ => false,
+    };
+    has_parts && !call.distinct && call.order_by.is_empty() && call.args.len() <= 1
+}
+
 /// The scan whose rows go through a node that several cores may run.
 pub(super) fn gathered_scan(node: &Node) -> Option<&Scan> {
     match node {
         Node::Scan(scan) if scan.gathers => Some(scan),
         Node::HashJoin(join) if join.gathers => driving_scan(&join.outer),
         Node::NestedLoop(join) if join.gathers => driving_scan(&join.outer),
+        Node::Aggregate(aggregate) if aggregate.in_parts => driving_scan(&aggregate.input),
         _ => None,
     }
 }
@@ -104,6 +125,10 @@ impl Marking<'_> {
             Node::Sort { input, presorted, .. } => {
                 self.below(input, is_drained || *presorted == 0);
             }
+            Node::Aggregate(aggregate) if self.can_aggregate(aggregate) => {
+                aggregate.in_parts = true;
+                self.inner_sides(&mut aggregate.input);
+            }
             Node::Aggregate(aggregate) => self.below(&mut aggregate.input, true),
             Node::SetOp { left, right, .. } => {
                 self.below(&mut left.0, true);
@@ -124,6 +149,19 @@ impl Marking<'_> {
             Node::NestedLoop(join) => self.inner_sides(&mut join.outer),
             _ => {}
         }
+    }
+
+    /// Whether threads can aggregate what they read, so that the session puts their groups
+    /// together.
+    fn can_aggregate(&self, aggregate: &Aggregate) -> bool {
+        let can_compute = |call: &AggregateCall| {
+            has_parts(call) && call.args.iter().chain(&call.filter).all(|e| self.can_compute(e))
+        };
+        aggregate.sets.is_none()
+            && aggregate.strategy != Strategy::Sorted
+            && aggregate.keys.iter().all(|key| self.can_compute(key))
+            && aggregate.calls.iter().all(can_compute)
+            && self.is_shared(&aggregate.input)
     }
 
     /// Whether threads can do all that is done with the rows of one scan.

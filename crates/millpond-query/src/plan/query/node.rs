@@ -400,6 +400,9 @@ pub struct Aggregate {
     pub(crate) strategy: Strategy,
     /// Whether a second executor may run it, if there is one.
     pub(crate) accelerated: Acceleration,
+    /// Whether threads that read its input may aggregate what they read, and the session what
+    /// they give.
+    pub(crate) in_parts: bool,
 }
 
 /// Whether a second executor may run something.

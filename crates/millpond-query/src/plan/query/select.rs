@@ -174,6 +174,7 @@ impl Planning<'_> {
             grouping: grouping.grouping.clone(),
             strategy,
             accelerated: Acceleration::No,
+            in_parts: false,
         }));
         let ordered = is_sorted && plain && by_keys.is_some() && !sort.is_empty();
         let presorted = 0;

@@ -179,6 +179,44 @@ impl Accumulator {
         Ok(())
     }
 
+    /// What has been taken in, as two values of which [`Self::add_part`] makes the same in another
+    /// state.
+    pub(super) fn part(&self) -> Result<[Value; 2]> {
+        Ok(match self {
+            Self::Count(count) => [Value::Int8(*count), Value::Null],
+            Self::Sum(sum) => [Value::Int8(sum.count), sum.numbers_value()?],
+            Self::Extreme(value) | Self::Bits(value) => [value.clone(), Value::Null],
+            Self::Bool(value) => [value.map_or(Value::Null, Value::Bool), Value::Null],
+            _ => return Err(no_parts()),
+        })
+    }
+
+    /// Takes in what another state of the same function has taken in behind it. Says about how
+    /// many bytes it has grown by.
+    pub(super) fn add_part(
+        &mut self,
+        function: F,
+        [first, second]: [Datum<'_>; 2],
+    ) -> Result<usize> {
+        match (&mut *self, first) {
+            (_, Datum::Null) => {}
+            (Self::Count(count), Datum::Int8(more)) => *count += more,
+            (Self::Sum(sum), Datum::Int8(more)) => {
+                sum.count += more;
+                match second {
+                    Datum::Null => {}
+                    Datum::Numeric(number) => sum.numbers.add(number)?,
+                    int => sum.numbers.add_int(int.as_i64().ok_or_else(no_parts)?)?,
+                }
+            }
+            (Self::Extreme(_) | Self::Bits(_) | Self::Bool(_), first) => {
+                return self.add(function, first, Datum::Null);
+            }
+            _ => return Err(no_parts()),
+        }
+        Ok(0)
+    }
+
     /// Takes a value out that was taken in before all others. False if that can't be done, and then
     /// nothing is known any more.
     pub(crate) fn take_out(&mut self, function: F, datum: Datum<'_>) -> bool {
@@ -265,6 +303,15 @@ impl Sum {
         Ok(0)
     }
 
+    /// The sum of integers and decimal numbers: an integer as long as it is one of few digits.
+    fn numbers_value(&self) -> Result<Value> {
+        Ok(match self.numbers.int().map(i64::try_from) {
+            _ if self.count == 0 => Value::Null,
+            Some(Ok(int)) => Value::Int8(int),
+            _ => Value::Numeric(self.numbers.total()?),
+        })
+    }
+
     fn total(&self, ty: DataType) -> Result<Value> {
         Ok(match (&self.other, ty) {
             _ if self.count == 0 => Value::Null,
@@ -305,6 +352,11 @@ pub(crate) fn average_of(sum: &Datum<'_>, count: i64, ty: DataType) -> Result<Va
     total.add(F::Avg, *sum)?;
     total.count = count;
     total.average(ty)
+}
+
+#[cold]
+fn no_parts() -> SqlError {
+    SqlError::internal("an aggregate that is not put together of parts")
 }
 
 /// An interval of its bytes.
@@ -379,5 +431,64 @@ pub(super) fn as_f64(datum: Datum<'_>) -> Option<f64> {
         Datum::Float4(value) => Some(value.into()),
         Datum::Numeric(value) => Some(value.to_f64()),
         other => other.as_i64().map(|int| int as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Values of one type, and NULLs.
+    fn values() -> impl Strategy<Value = Vec<Value>> {
+        let number = |text: String| Value::Numeric(text.parse().unwrap());
+        prop_oneof![
+            of((-5i32..5).prop_map(Value::Int4)),
+            of(any::<i64>().prop_map(Value::Int8)),
+            of("-?[0-9]{1,12}\\.[0-9]{0,6}".prop_map(number)),
+            of("-?[0-2]\\.0{1,3}|NaN|Infinity".prop_map(number)),
+        ]
+    }
+
+    fn of(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Vec<Value>> {
+        prop::collection::vec(prop_oneof![1 => Just(Value::Null), 5 => values], 0..40)
+    }
+
+    fn taken(function: F, values: &[Value]) -> Accumulator {
+        let mut state = Accumulator::new(function);
+        for value in values {
+            state.add(function, value.as_datum(), Datum::Null).unwrap();
+        }
+        state
+    }
+
+    fn result(function: F, state: &Accumulator) -> Value {
+        let ty = match function {
+            F::Count => DataType::Int8,
+            _ => DataType::Numeric { precision_scale: None },
+        };
+        state.finish(function, ty, Datum::Null, &FormatOptions::default()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn parts_give_what_the_whole_gives(values in values(), cuts in prop::collection::vec(0usize..40, 0..5)) {
+            for function in [F::Count, F::Sum, F::Avg, F::Min, F::Max] {
+                let whole = taken(function, &values);
+                let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (values.len() + 1)).collect();
+                cuts.extend([0, values.len()]);
+                cuts.sort_unstable();
+                let mut state = Accumulator::new(function);
+                for range in cuts.windows(2) {
+                    let part = taken(function, &values[range[0]..range[1]]).part().unwrap();
+                    state.add_part(function, part.each_ref().map(Value::as_datum)).unwrap();
+                }
+                let (expected, found) = (result(function, &whole), result(function, &state));
+                prop_assert_eq!(format!("{:?}", expected), format!("{:?}", found), "{:?}", function);
+            }
+        }
     }
 }

@@ -72,6 +72,11 @@ impl CallState {
         }
     }
 
+    /// Takes in what a thread has taken in of the group's rows that come next.
+    pub(super) fn add_part(&mut self, call: &AggregateCall, part: [Datum<'_>; 2]) -> Result<usize> {
+        self.accumulator.add_part(call.function, part)
+    }
+
     fn add_any(&mut self, call: &AggregateCall, env: &Env<'_>, work: &Work<'_>) -> Result<usize> {
         if let Some(filter) = &call.filter
             && !filter.holds(env)?

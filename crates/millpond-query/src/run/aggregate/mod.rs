@@ -8,27 +8,32 @@ mod groups;
 mod hypothetical;
 mod moments;
 mod ordered_set;
+mod parts;
 
 pub(crate) use accumulator::{Accumulator, average_of};
 pub(crate) use moments::{FloatMoments, Pairs};
+pub(super) use parts::{PartGroups, Parts};
 
 use smallvec::SmallVec;
 
 use self::call::CallState;
 use self::groups::Groups;
+use super::gather::{Fragment, can_settle, settled, workers_for};
 use super::overflow::Overflow;
 use super::state::State;
-use super::{Context, SlotRow, kept, parts};
+use super::{Context, SlotRow, kept};
 use crate::Value;
 use crate::analyze::tree::{AggregateCall, Slot};
 use crate::error::Result;
 use crate::expr::{Expr, Val};
-use crate::memory::row_bytes::damaged;
+use crate::memory::row_bytes::{self, damaged};
 use crate::memory::{Held, Rows};
 use crate::plan::query::node::{Aggregate, Strategy};
 
 pub(super) struct AggregateState {
     input: State,
+    /// Threads that give groups of the input.
+    fragment: Option<Box<Fragment>>,
     held: Held,
     phase: Phase,
     /// The group of sorted rows that is being read.
@@ -153,10 +158,11 @@ impl AggregateState {
     pub(super) fn new(aggregate: &Aggregate, cx: &Context<'_>) -> Result<Self> {
         Ok(Self {
             input: State::new(&aggregate.input, cx)?,
+            fragment: None,
             held: Held::new(&cx.work().resources.memory, "Aggregate"),
             phase: Phase::Reading,
             current: None,
-            input_slots: parts::output(&aggregate.input),
+            input_slots: super::parts::output(&aggregate.input),
             overflow: Overflow::new("Aggregate"),
             row: Vec::new(),
             is_declined: !accelerated::is_wanted(aggregate, cx),
@@ -165,6 +171,7 @@ impl AggregateState {
 
     pub(super) fn rescan(&mut self) {
         self.input.rescan();
+        self.fragment = None;
         self.held.clear();
         self.overflow.clear();
         (self.phase, self.current) = (Phase::Reading, None);
@@ -192,6 +199,9 @@ impl AggregateState {
                     None => self.is_declined = true,
                 },
                 Phase::Reading => match (aggregate.strategy, &aggregate.sets) {
+                    _ if aggregate.in_parts && self.begin_parts(aggregate, cx)? => {
+                        self.add_parts(aggregate, cx)?;
+                    }
                     (Strategy::Plain, None) => return self.all(aggregate, cx),
                     (Strategy::Sorted, None) => return self.next_sorted(aggregate, cx),
                     _ => self.hash(aggregate, cx)?,
@@ -267,7 +277,19 @@ impl AggregateState {
                 self.add((aggregate, calls), &mut groups, (number, set), keys, cx)?;
             }
         }
-        // A set without keys is one group, also of no rows.
+        self.give_all(groups, aggregate, cx)
+    }
+
+    /// All rows have been read: gives their groups. A set without keys is one group, also of no
+    /// rows.
+    fn give_all(
+        &mut self,
+        mut groups: Groups,
+        aggregate: &Aggregate,
+        cx: &Context<'_>,
+    ) -> Result<()> {
+        let whole = [(0..aggregate.keys.len()).collect()];
+        let sets = aggregate.sets.as_deref().unwrap_or(&whole);
         if groups.is_empty() {
             for set in sets.iter().enumerate().filter(|(_, set)| set.is_empty()) {
                 let nulls = Keys::from_elem(Val::Owned(Value::Null), aggregate.keys.len());
@@ -280,6 +302,69 @@ impl AggregateState {
         Ok(())
     }
 
+    /// Lets threads aggregate what they read of the input, if that is worth it.
+    fn begin_parts(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<bool> {
+        if workers_for(&aggregate.input, cx.work())? == 0 {
+            return Ok(false);
+        }
+        let of_calls = aggregate.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter));
+        if !can_settle(aggregate.keys.iter().chain(of_calls), &[&aggregate.input], cx)? {
+            return Ok(false);
+        }
+        let Some(mut begun) = self.input.begin_fragment(&aggregate.input, cx)? else {
+            return Ok(false);
+        };
+        begun.aggregate(Parts::of(aggregate, &|expr| settled(expr, cx))?);
+        self.fragment = Some(begun.start(cx)?);
+        Ok(true)
+    }
+
+    /// Puts the groups of threads together.
+    fn add_parts(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
+        let mut groups = Groups::default();
+        let Some(mut fragment) = self.fragment.take() else { return Ok(()) };
+        while fragment.advance(cx)? {
+            cx.work().tick()?;
+            self.add_part(fragment.bytes(), &mut groups, aggregate, cx)?;
+        }
+        // Groups for which there is no room are parts, too.
+        self.fragment = Some(fragment);
+        self.give_all(groups, aggregate, cx)
+    }
+
+    /// Adds a thread's group to that of the same keys; or keeps it, if there is no room.
+    fn add_part(
+        &mut self,
+        part: &[u8],
+        groups: &mut Groups,
+        aggregate: &Aggregate,
+        cx: &Context<'_>,
+    ) -> Result<()> {
+        let values = row_bytes::read(part)?;
+        let count = aggregate.keys.len();
+        let (keys, states) = values.split_at_checked(count).ok_or_else(damaged)?;
+        let keys: Keys<'_> = keys.iter().map(|key| Val::Borrowed(*key)).collect();
+        let whole: Vec<usize> = (0..count).collect();
+        groups.set_key((0, &whole), &keys);
+        let (held, overflow) = (&mut self.held, &mut self.overflow);
+        let found = groups.calls_of(aggregate, &whole, || Ok(keys), cx.work(), held, overflow)?;
+        let Some(calls) = found else {
+            return self.overflow.push(groups.key(), &[0; 4], part, cx.work());
+        };
+        let mut states = states.chunks_exact(2);
+        for (place, (call, state)) in aggregate.calls.iter().zip(calls).enumerate() {
+            if aggregate.state_of(place) != place {
+                continue;
+            }
+            let Some(&[first, second]) = states.next() else { return Err(damaged()) };
+            let grown = state.add_part(call, [first, second])?;
+            if grown > 0 {
+                self.held.grow(grown)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The same for rows that found no room, of which each has its grouping set.
     fn hash_overflow(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
         let whole = [(0..aggregate.keys.len()).collect()];
@@ -287,6 +372,14 @@ impl AggregateState {
         let mut groups = Groups::default();
         while let Some((number, row)) = self.overflow.next()? {
             cx.work().tick()?;
+            if self.fragment.is_some() {
+                let mut part = std::mem::take(&mut self.row);
+                part.clear();
+                part.extend_from_slice(row);
+                self.add_part(&part, &mut groups, aggregate, cx)?;
+                self.row = part;
+                continue;
+            }
             kept::load(row, &self.input_slots, &mut cx.rows)?;
             let number = number.first_chunk().map(|number| u32::from_le_bytes(*number));
             let number = number.ok_or_else(damaged)? as usize;

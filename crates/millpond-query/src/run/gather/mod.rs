@@ -37,6 +37,7 @@ use self::chunk_work::{ChunkSource, OwnWork, work_off};
 use self::exchange::{Exchange, Piece};
 use self::program::{Program, Step};
 use self::runner::Runner;
+use super::aggregate::Parts;
 use super::{Context, Work, kept};
 use crate::analyze::tree::{JoinKind, Slot, slot_of};
 use crate::error::Result;
@@ -141,6 +142,7 @@ pub(super) struct Begun<'p> {
     shared: ParallelScan,
     own: ScanWorker,
     steps: Vec<Step>,
+    parts: Option<Parts>,
     /// The slots of its rows.
     output: Vec<Slot>,
 }
@@ -159,7 +161,8 @@ impl<'p> Begun<'p> {
             Err(EngineError::LimitExceeded { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        Ok(Some(Self { scan, workers, shared, own, steps: Vec::new(), output: vec![scan.slot] }))
+        let (steps, output) = (Vec::new(), vec![scan.slot]);
+        Ok(Some(Self { scan, workers, shared, own, steps, parts: None, output }))
     }
 
     pub(super) fn filter(&mut self, condition: &Expr, cx: &Context<'_>) -> Result<()> {
@@ -193,6 +196,11 @@ impl<'p> Begun<'p> {
         Ok(())
     }
 
+    /// Its rows are aggregated: it gives groups.
+    pub(super) fn aggregate(&mut self, parts: Parts) {
+        self.parts = Some(parts);
+    }
+
     fn add_inner(&mut self, kind: JoinKind, inner: &[Slot]) {
         if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
             self.output.extend_from_slice(inner);
@@ -209,6 +217,7 @@ impl<'p> Begun<'p> {
             slot: self.scan.slot,
             filter: self.scan.filter.as_ref().map(placed).transpose()?,
             steps: self.steps,
+            parts: self.parts,
             output: self.output,
             kinds: Arc::clone(&plan.slots),
             window: plan.window.clone(),
@@ -337,10 +346,23 @@ impl Fragment {
 
     /// Puts the next row into the slots of the fragment. False at the end.
     pub(super) fn next(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        if !self.advance(cx)? {
+            return Ok(false);
+        }
+        kept::load(self.bytes(), &self.output, &mut cx.rows)?;
+        Ok(true)
+    }
+
+    /// The bytes of the row, or of the group, that [`Self::advance`] has gone to.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.at.checked_sub(1).and_then(|at| self.piece.row(at)).unwrap_or_default()
+    }
+
+    /// Goes to the next row. False at the end.
+    pub(super) fn advance(&mut self, cx: &Context<'_>) -> Result<bool> {
         loop {
-            if let Some(row) = self.piece.row(self.at) {
+            if self.piece.row(self.at).is_some() {
                 self.at += 1;
-                kept::load(row, &self.output, &mut cx.rows)?;
                 cx.work().count_row()?;
                 return Ok(true);
             }

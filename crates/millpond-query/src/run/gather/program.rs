@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::plan::external::Surroundings;
 use crate::plan::query::node::{KeptColumns, SlotKind};
+use crate::run::aggregate::Parts;
 
 /// A fragment of a plan, for all threads.
 pub(super) struct Program {
@@ -26,6 +27,8 @@ pub(super) struct Program {
     /// Of a row as the table has it.
     pub(super) filter: Option<Expr>,
     pub(super) steps: Vec<Step>,
+    /// How rows are aggregated that have passed all steps. Then the session gets groups.
+    pub(super) parts: Option<Parts>,
     /// The slots whose rows the session gets.
     pub(super) output: Vec<Slot>,
     pub(super) kinds: Arc<[SlotKind]>,

@@ -25,6 +25,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::Access;
 use crate::plan::external::LocalSurroundings;
 use crate::run::SlotRows;
+use crate::run::aggregate::PartGroups;
 use crate::run::kept;
 
 /// Pages, and rows of joins, after which a thread looks whether its rows are still wanted.
@@ -45,6 +46,8 @@ pub(super) struct Runner {
     place: Place,
     offsets: ColumnOffsets,
     key: Vec<u8>,
+    /// Those of the chunk, if rows are aggregated.
+    groups: PartGroups,
     surroundings: LocalSurroundings,
 }
 
@@ -118,6 +121,7 @@ impl Runner {
             place: Place::default(),
             offsets: ColumnOffsets::default(),
             key: Vec::new(),
+            groups: PartGroups::default(),
         }
     }
 
@@ -128,6 +132,7 @@ impl Runner {
         self.place = Place { at: usize::MAX, ..Place::default() };
         // A chunk that has failed may have left rows.
         self.states.iter_mut().for_each(StepState::clear);
+        self.groups.clear();
     }
 
     /// Adds rows, until a piece is full or it is time to look. False at the end of the blocks.
@@ -136,17 +141,27 @@ impl Runner {
         piece: &mut Piece,
         look: &dyn Fn() -> Result<()>,
     ) -> Result<bool> {
-        let Self { program, exchange, scan, rows, states, place, offsets, key, surroundings } =
-            self;
+        let Self {
+            program,
+            exchange,
+            scan,
+            rows,
+            states,
+            place,
+            offsets,
+            key,
+            groups,
+            surroundings,
+        } = self;
         surroundings.looking(Some(look), |env| {
             let current = Current { program, exchange, scan, env, rows };
             let left = (PAGES_BETWEEN_LOOKS, ROWS_BETWEEN_LOOKS);
-            let mut run = Run { current, states, place, offsets, key, left };
+            let mut run = Run { current, states, place, offsets, key, groups, left };
             while !piece.is_full() {
                 match run.next()? {
                     Given::Row => run.give(piece)?,
                     Given::Pause => return Ok(true),
-                    Given::End => return Ok(false),
+                    Given::End => return run.give_groups(piece).map(|()| false),
                 }
             }
             Ok(true)
@@ -161,6 +176,7 @@ struct Run<'r> {
     place: &'r mut Place,
     offsets: &'r ColumnOffsets,
     key: &'r mut Vec<u8>,
+    groups: &'r mut PartGroups,
     /// Pages and rows until the next look.
     left: (usize, usize),
 }
@@ -320,13 +336,29 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the row that is in the slots.
+    /// Adds the row that is in the slots, or takes it into its group.
     fn give(&mut self, piece: &mut Piece) -> Result<()> {
         let Current { program, rows, .. } = &self.current;
+        if let Some(parts) = &program.parts {
+            return match self.groups.add(parts, &self.current.env())? {
+                true => self.give_groups(piece),
+                false => Ok(()),
+            };
+        }
         let keeping = self.current.keeping();
         kept::save_rows(rows, keeping, &program.output, piece.bytes_mut())?;
         piece.end_row();
         Ok(())
+    }
+
+    /// Adds the groups of the rows so far, if rows are aggregated.
+    fn give_groups(&mut self, piece: &mut Piece) -> Result<()> {
+        let Some(parts) = &self.current.program.parts else { return Ok(()) };
+        self.groups.give(parts, |keys, states| {
+            piece.bytes_mut().extend_from_slice(keys);
+            piece.bytes_mut().extend_from_slice(states);
+            piece.end_row();
+        })
     }
 }
 

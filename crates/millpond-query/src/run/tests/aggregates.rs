@@ -37,6 +37,7 @@ fn aggregate(strategy: Strategy, keys: Vec<Expr>, calls: Vec<AggregateCall>) -> 
         grouping,
         strategy,
         accelerated: Acceleration::No,
+        in_parts: false,
     }
 }
 

@@ -75,6 +75,7 @@ fn aggregate(sets: Option<Vec<Vec<usize>>>, seed: u64) -> QueryPlan {
         grouping: vec![],
         strategy: Strategy::Hashed,
         accelerated: Acceleration::No,
+        in_parts: false,
     };
     let output = (0..4).filter(|place| *place != 1).map(|place| col(2, place)).collect();
     plan(Node::Aggregate(Box::new(aggregate)), output)

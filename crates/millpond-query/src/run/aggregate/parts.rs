@@ -1,0 +1,174 @@
+//! Aggregation in parts: threads aggregate the rows that they read, and the session puts their
+//! groups together.
+//!
+//! A thread gives its groups at the end of each chunk of the table, or when they take much memory.
+//! The session takes them in the order of the table. So groups come in the order of their first
+//! rows, and all is as if one thread had taken in one row after the other.
+//!
+//! ```text
+//! a group: its keys, then two values for each call that has a state of its own
+//! ```
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use smallvec::SmallVec;
+
+use super::accumulator::Accumulator;
+use crate::analyze::tree::AggregateFunction;
+use crate::error::Result;
+use crate::expr::{Env, Expr, Val};
+use crate::memory::{Datums, row_bytes};
+use crate::plan::query::node::Aggregate;
+use crate::run::datum_key;
+use crate::{Datum, Value};
+
+/// About how much memory a thread's groups may take. That is little beside the pieces in which rows
+/// wait, so it is not counted.
+const MOST_BYTES: usize = 128 << 10;
+/// About what a group takes beside its key and its states.
+const BYTES_OF_GROUP: usize = 64;
+
+/// What threads do with each row: for all of them.
+pub(in crate::run) struct Parts {
+    keys: Vec<Expr>,
+    calls: Vec<Call>,
+}
+
+struct Call {
+    function: AggregateFunction,
+    arg: Option<Expr>,
+    filter: Option<Expr>,
+}
+
+impl Parts {
+    /// Those of an aggregation, with expressions for threads.
+    pub(super) fn of(
+        aggregate: &Aggregate,
+        settled: &dyn Fn(&Expr) -> Result<Expr>,
+    ) -> Result<Self> {
+        let optional = |e: Option<&Expr>| e.map(settled).transpose();
+        let of_call = |place: usize| {
+            let call = &aggregate.calls[place];
+            let (arg, filter) = (optional(call.args.first())?, optional(call.filter.as_ref())?);
+            Ok(Call { function: call.function, arg, filter })
+        };
+        let own = (0..aggregate.calls.len()).filter(|place| aggregate.state_of(*place) == *place);
+        Ok(Self {
+            keys: aggregate.keys.iter().map(settled).collect::<Result<_>>()?,
+            calls: own.map(of_call).collect::<Result<_>>()?,
+        })
+    }
+
+    fn states(&self) -> impl Iterator<Item = Accumulator> {
+        self.calls.iter().map(|call| Accumulator::new(call.function))
+    }
+
+    /// Takes a row into states. Says about how many bytes they have grown by.
+    fn add(&self, states: &mut [Accumulator], env: &Env<'_>) -> Result<usize> {
+        let mut grown = 0;
+        for (call, state) in self.calls.iter().zip(states) {
+            if let Some(filter) = &call.filter
+                && !filter.holds(env)?
+            {
+                continue;
+            }
+            grown += match &call.arg {
+                Some(arg) => state.add_expr(call.function, arg, env)?,
+                None => state.add(call.function, Datum::Null, Datum::Null)?,
+            };
+        }
+        Ok(grown)
+    }
+}
+
+/// The groups of a chunk, on one thread.
+#[derive(Default)]
+pub(in crate::run) struct PartGroups {
+    numbers: HashMap<Box<[u8]>, usize, RandomState>,
+    /// Keys of the groups as rows, one behind the other, and where they end.
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+    /// Those of a group, behind those of the group before.
+    states: Vec<Accumulator>,
+    bytes: usize,
+    /// The group of the row before, and its key.
+    last: usize,
+    key: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+impl PartGroups {
+    /// Forgets them.
+    pub(in crate::run) fn clear(&mut self) {
+        self.numbers.clear();
+        self.keys.clear();
+        self.ends.clear();
+        self.states.clear();
+        self.bytes = 0;
+    }
+
+    /// Takes the row of `env` in. True if the groups are to be given now.
+    pub(in crate::run) fn add(&mut self, parts: &Parts, env: &Env<'_>) -> Result<bool> {
+        let group = self.group(parts, env)?;
+        let count = parts.calls.len();
+        let states = self.states.get_mut(group * count..(group + 1) * count).unwrap_or_default();
+        self.bytes += parts.add(states, env)?;
+        Ok(self.bytes > MOST_BYTES)
+    }
+
+    fn group(&mut self, parts: &Parts, env: &Env<'_>) -> Result<usize> {
+        let mut keys = SmallVec::<[Val<'_>; 4]>::new();
+        self.key.clear();
+        for key in &parts.keys {
+            match key.int(env) {
+                Some(int) => datum_key::push_int(int.value, &mut self.key),
+                None => datum_key::push(&key.eval(env)?.datum(), &mut self.key),
+            }
+        }
+        if !self.ends.is_empty() && self.key == self.last_key {
+            return Ok(self.last);
+        }
+        let group = match self.numbers.get(&*self.key) {
+            Some(group) => *group,
+            None => {
+                for key in &parts.keys {
+                    keys.push(key.eval(env)?);
+                }
+                let datums: Datums<'_> = keys.iter().map(Val::datum).collect();
+                row_bytes::push(&datums, &mut self.keys)?;
+                self.ends.push(self.keys.len());
+                self.states.extend(parts.states());
+                self.numbers.insert(self.key.as_slice().into(), self.ends.len() - 1);
+                self.bytes += self.key.len() + BYTES_OF_GROUP;
+                self.bytes += parts.calls.len() * size_of::<Accumulator>();
+                self.ends.len() - 1
+            }
+        };
+        self.last = group;
+        std::mem::swap(&mut self.key, &mut self.last_key);
+        Ok(group)
+    }
+
+    /// Gives the groups, and forgets them. `row` takes the bytes of each.
+    pub(in crate::run) fn give(
+        &mut self,
+        parts: &Parts,
+        mut row: impl FnMut(&[u8], &[u8]),
+    ) -> Result<()> {
+        let count = parts.calls.len();
+        let (mut start, mut bytes) = (0, Vec::new());
+        for (group, end) in self.ends.iter().enumerate() {
+            bytes.clear();
+            let states = self.states.get(group * count..(group + 1) * count).unwrap_or_default();
+            for state in states {
+                let part = state.part()?;
+                row_bytes::push(&part.each_ref().map(Value::as_datum), &mut bytes)?;
+            }
+            row(self.keys.get(start..*end).unwrap_or_default(), &bytes);
+            start = *end;
+        }
+        self.clear();
+        Ok(())
+    }
+}
