@@ -5,8 +5,8 @@
 //! Threads have no session, so no expression may ask anything of it. Whether the table is large
 //! enough is decided when the plan runs, because a plan is kept and the table may grow.
 //!
-//! An aggregation of such a part may be run in parts, too: threads aggregate what they read, and the
-//! session puts their groups together.
+//! An aggregation of such a part may be run in parts, too: threads aggregate what they read, and
+//! the session puts their groups together.
 //!
 //! What is read only as far as a LIMIT wants, or again for each row outside, stays with the
 //! session.
