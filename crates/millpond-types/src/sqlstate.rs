@@ -61,6 +61,7 @@ impl SqlState {
     pub const ARRAY_SUBSCRIPT_ERROR: SqlState = SqlState(*b"2202E");
     pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: SqlState = SqlState(*b"2201W");
     pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: SqlState = SqlState(*b"2201X");
+    pub const INVALID_ARGUMENT_FOR_SQL_JSON_DATETIME_FUNCTION: SqlState = SqlState(*b"22031");
     pub const INVALID_SQL_JSON_SUBSCRIPT: SqlState = SqlState(*b"22033");
     pub const NON_NUMERIC_SQL_JSON_ITEM: SqlState = SqlState(*b"22036");
     pub const SINGLETON_SQL_JSON_ITEM_REQUIRED: SqlState = SqlState(*b"22038");

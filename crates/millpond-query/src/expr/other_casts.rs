@@ -10,7 +10,7 @@ use super::Val;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::{self, array_of};
 use crate::types::time::{time_usecs, time_value, timetz_value, with_precision};
-use crate::types::{FormatOptions, USECS_PER_DAY, interval};
+use crate::types::{FormatOptions, USECS_PER_DAY, Zone, interval};
 use crate::{DataType, Datum, Value};
 
 /// Converts a value that is neither text nor NULL; `None` if the types have no conversion.
@@ -116,6 +116,13 @@ fn clock_of(datum: &Datum<'_>, options: &FormatOptions) -> Option<i64> {
     }
 }
 
+/// What a zone's clock shows today at that time of day, in seconds west of UTC.
+pub(in crate::expr) fn zone_of_today(usecs: i64, zone: Zone) -> i32 {
+    let now = zone.local(millpond_types::current_timestamp());
+    let today = now.div_euclid(USECS_PER_DAY) * USECS_PER_DAY;
+    -zone.offset_of_local(today + usecs)
+}
+
 /// The same with the zone, in seconds west of UTC.
 fn clock_with_zone(datum: &Datum<'_>, options: &FormatOptions) -> Option<(i64, i32)> {
     match *datum {
@@ -124,9 +131,7 @@ fn clock_with_zone(datum: &Datum<'_>, options: &FormatOptions) -> Option<(i64, i
         // A time of today.
         Datum::Other(TIME, bytes) => {
             let usecs = time_usecs(bytes)?;
-            let now = options.zone.local(millpond_types::current_timestamp());
-            let today = now.div_euclid(USECS_PER_DAY) * USECS_PER_DAY;
-            Some((usecs, -options.zone.offset_of_local(today + usecs)))
+            Some((usecs, zone_of_today(usecs, options.zone)))
         }
         _ => None,
     }

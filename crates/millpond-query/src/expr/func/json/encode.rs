@@ -14,7 +14,7 @@ use crate::types::{DateStyle, FormatOptions, Zone};
 use crate::{Datum, Numeric, Value};
 
 /// A value's text as JSON has it: dates and times by ISO 8601, whatever `DateStyle` says.
-fn text(datum: &Datum<'_>, options: &FormatOptions) -> String {
+pub(super) fn text(datum: &Datum<'_>, options: &FormatOptions) -> String {
     let options = &FormatOptions { date_style: DateStyle::default(), ..*options };
     let text = text_of(datum, options);
     match datum {

@@ -1,7 +1,9 @@
 //! The fields of a text that a template describes.
 
-use super::date_pattern::{self, Field, Item, Node, is_separator, is_space};
+use super::date_input::Input;
+use super::date_pattern::{Field, Item, Node, is_separator, is_space};
 use super::date_write::{DAYS, MONTHS, ROMAN_MONTHS};
+use super::wrong;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Which calendar fields are of; those of both can't be mixed.
@@ -47,10 +49,6 @@ pub(super) struct Fields {
     pub(super) julian: Number,
 }
 
-fn wrong(message: String) -> SqlError {
-    SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
-}
-
 impl Number {
     fn set(&mut self, value: i32, item: &Item) -> Result<()> {
         if self.value != 0 && self.value != value {
@@ -61,128 +59,6 @@ impl Number {
         }
         self.value = value;
         Ok(())
-    }
-}
-
-/// A text that is read from the front.
-struct Input<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Input<'a> {
-    fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or("")
-    }
-
-    fn next(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn skip(&mut self) {
-        self.at += self.next().map_or(0, char::len_utf8);
-    }
-
-    /// Skips white space, and says how many characters of it there were.
-    fn skip_spaces(&mut self) -> i32 {
-        let mut count = 0;
-        while self.next().is_some_and(is_space) {
-            self.skip();
-            count += 1;
-        }
-        count
-    }
-
-    /// A number as C's `strtol` reads it; the text's length is 0 if there is none.
-    fn number(text: &str) -> (i128, usize) {
-        let spaces = text.len() - text.trim_start_matches(is_space).len();
-        let rest = text.get(spaces..).unwrap_or("");
-        let signed = rest.starts_with(['+', '-']);
-        let digits = rest.get(usize::from(signed)..).unwrap_or("");
-        let length = digits.bytes().take_while(u8::is_ascii_digit).count();
-        if length == 0 {
-            return (0, 0);
-        }
-        let digits = digits.get(..length).unwrap_or("");
-        let value = digits.trim_start_matches('0').get(..).map_or(0, |digits| match digits {
-            "" => 0,
-            digits => digits.parse::<i128>().unwrap_or(i128::MAX),
-        });
-        let value = if rest.starts_with('-') { -value } else { value };
-        (value, spaces + usize::from(signed) + length)
-    }
-
-    /// A number of `length` digits, or of any where the template lets it end elsewhere. Returns how
-    /// many bytes it took, and the number.
-    fn field(&mut self, length: usize, item: &Item, open: bool) -> Result<(usize, i32)> {
-        let start = self.at;
-        self.skip_spaces();
-        let rest = self.rest();
-        let copy = rest.get(..rest.floor_char_boundary(length)).unwrap_or(rest);
-        let hint = "If your source string is not fixed-width, try using the \"FM\" modifier.";
-        let invalid = || wrong(format!("invalid value \"{copy}\" for \"{}\"", item.name));
-        let value = if open {
-            let (value, used) = Self::number(self.text.get(start..).unwrap_or(""));
-            self.at = start + used;
-            value
-        } else {
-            if rest.len() < length {
-                let name = item.name;
-                let message = format!("source string too short for \"{name}\" formatting field");
-                return Err(wrong(message)
-                    .detail(format!(
-                        "Field requires {length} characters, but only {} remain.",
-                        rest.len()
-                    ))
-                    .hint(hint));
-            }
-            let (value, used) = Self::number(copy);
-            if used > 0 && used < length {
-                return Err(invalid()
-                    .detail(format!(
-                        "Field requires {length} characters, but only {used} could be parsed."
-                    ))
-                    .hint(hint));
-            }
-            self.at += used;
-            value
-        };
-        if self.at == start {
-            return Err(invalid().detail("Value must be an integer."));
-        }
-        let value = i32::try_from(value).map_err(|_| {
-            let message = format!("value for \"{}\" in source string is out of range", item.name);
-            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message).detail(format!(
-                "Value must be in the range {} to {}.",
-                i32::MIN,
-                i32::MAX
-            ))
-        })?;
-        Ok((self.at - start, value))
-    }
-
-    /// The place of the first of these words that comes next.
-    fn word<'w>(&mut self, words: impl Iterator<Item = &'w str>, item: &Item) -> Result<i32> {
-        let rest = self.rest();
-        for (place, word) in words.enumerate() {
-            let begins = rest.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
-            if begins {
-                self.at += word.len();
-                return Ok(i32::try_from(place).unwrap_or(0));
-            }
-        }
-        let found = rest.split(is_space).next().unwrap_or("");
-        let message = format!("invalid value \"{found}\" for \"{}\"", item.name);
-        Err(wrong(message)
-            .detail("The given value did not match any of the allowed values for this field."))
-    }
-
-    /// The letters of an ordinal number.
-    fn skip_ordinal(&mut self, item: &Item) {
-        if item.ordinal.is_some() {
-            self.skip();
-            self.skip();
-        }
     }
 }
 
@@ -216,22 +92,26 @@ fn mode_of(field: Field) -> Option<Mode> {
     }
 }
 
-/// Reads a text by a template.
-pub(super) fn read(text: &str, template: &str) -> Result<Fields> {
-    let nodes = date_pattern::parsed(template)?;
+/// Reads a text by a template. `standard`: the text has to agree with the template, to its end.
+pub(super) fn read(text: &str, nodes: &[Node], standard: bool) -> Result<Fields> {
     let mut input = Input { text, at: 0 };
     let mut fields = Fields::default();
-    let (mut exact, mut extra) = (false, 0);
+    let (mut exact, mut extra) = (standard, 0);
+    let mut count = 0;
     for (place, node) in nodes.iter().enumerate() {
         if input.rest().is_empty() {
             break;
         }
+        count += 1;
         let is_field = matches!(node, Node::Field(_));
         let is_exact = matches!(node, Node::Field(item) if item.field == Field::Exact);
         if !exact && !is_exact && (is_field || place == 0) {
             extra += input.skip_spaces();
         }
         match node {
+            Node::Char(_) | Node::Space(_) | Node::Separator(_) if standard => {
+                agree(node, &mut input)?;
+            }
             Node::Space(_) | Node::Separator(_) if !exact => {
                 // One of the template stands for one of the text, or for nothing.
                 extra -= 1;
@@ -243,13 +123,7 @@ pub(super) fn read(text: &str, template: &str) -> Result<Fields> {
             Node::Char(_) if !exact && extra > 0 => extra -= 1,
             Node::Char(_) | Node::Space(_) | Node::Separator(_) => input.skip(),
             Node::Field(item) => {
-                if let Some(mode) = mode_of(item.field)
-                    && *fields.mode.get_or_insert(mode) != mode
-                {
-                    return Err(wrong("invalid combination of date conventions".to_owned()).hint(
-                        "Do not mix Gregorian and ISO week date conventions in a formatting template.",
-                    ));
-                }
+                fields.set_mode(item.field)?;
                 if item.field == Field::Exact {
                     exact = true;
                 } else {
@@ -262,10 +136,51 @@ pub(super) fn read(text: &str, template: &str) -> Result<Fields> {
             }
         }
     }
+    if standard {
+        check_end(count == nodes.len(), &mut input)?;
+    }
     Ok(fields)
 }
 
+/// Takes the character that a template asks for.
+fn agree(node: &Node, input: &mut Input<'_>) -> Result<()> {
+    let (what, c) = match node {
+        Node::Char(c) => ("character", *c),
+        Node::Space(c) | Node::Separator(c) => ("separator", *c),
+        Node::Field(_) => return Ok(()),
+    };
+    if input.next() != Some(c) {
+        return Err(wrong(format!("unmatched format {what} \"{c}\"")));
+    }
+    input.skip();
+    Ok(())
+}
+
+/// Template and text have to end together.
+fn check_end(is_whole: bool, input: &mut Input<'_>) -> Result<()> {
+    if !is_whole {
+        return Err(wrong("input string is too short for datetime format".to_owned()));
+    }
+    input.skip_spaces();
+    if input.rest().is_empty() {
+        return Ok(());
+    }
+    Err(wrong("trailing characters remain in input string after datetime format".to_owned()))
+}
+
 impl Fields {
+    fn set_mode(&mut self, field: Field) -> Result<()> {
+        if let Some(mode) = mode_of(field)
+            && *self.mode.get_or_insert(mode) != mode
+        {
+            let what = "invalid combination of date conventions".to_owned();
+            return Err(wrong(what).hint(
+                "Do not mix Gregorian and ISO week date conventions in a formatting template.",
+            ));
+        }
+        Ok(())
+    }
+
     fn take(&mut self, item: &Item, open: bool, extra: i32, input: &mut Input<'_>) -> Result<()> {
         match item.field {
             Field::Exact => return Ok(()),

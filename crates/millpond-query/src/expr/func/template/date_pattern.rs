@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::wrong;
 use crate::error::Result;
 use crate::expr::recent::Recent;
 
@@ -250,16 +251,16 @@ fn find(text: &str) -> Option<(Field, &'static str, Case)> {
     }
 }
 
-/// The parts of a template; the thread keeps the last ones.
-pub(super) fn parsed(template: &str) -> Result<Rc<Vec<Node>>> {
+/// The parts of a template; the thread keeps the last ones. `standard`: by the rules of SQL/JSON.
+pub(super) fn parsed(template: &str, standard: bool) -> Result<Rc<Vec<Node>>> {
     thread_local! {
-        static RECENT: RefCell<Recent<(), Vec<Node>>> = const { RefCell::new(Recent::new()) };
+        static RECENT: RefCell<Recent<bool, Vec<Node>>> = const { RefCell::new(Recent::new()) };
     }
-    RECENT.with_borrow_mut(|recent| recent.get(template, (), |text, ()| Ok(parse(text))))
+    RECENT.with_borrow_mut(|recent| recent.get(template, standard, |text, _| parse(text, standard)))
 }
 
 /// Splits a template into its parts.
-fn parse(mut text: &str) -> Vec<Node> {
+pub(super) fn parse(mut text: &str, standard: bool) -> Result<Vec<Node>> {
     let mut nodes = Vec::new();
     while !text.is_empty() {
         let (mut fill, mut translated) = (false, false);
@@ -280,6 +281,9 @@ fn parse(mut text: &str) -> Vec<Node> {
             nodes.push(Node::Field(Item { field, name, case, fill, translated, ordinal }));
         } else if let Some(rest) = text.strip_prefix('"') {
             text = quoted(rest, &mut |c| nodes.push(Node::Char(c)));
+        } else if let Some(c) = text.chars().next().filter(|_| standard) {
+            nodes.push(standard_separator(c)?);
+            text = text.get(c.len_utf8()..).unwrap_or("");
         } else {
             if text.starts_with("\\\"") {
                 text = text.get(1..).unwrap_or("");
@@ -293,7 +297,16 @@ fn parse(mut text: &str) -> Vec<Node> {
             text = chars.as_str();
         }
     }
-    nodes
+    Ok(nodes)
+}
+
+/// SQL/JSON has few characters between fields, and the text must have the same.
+fn standard_separator(c: char) -> Result<Node> {
+    match c {
+        ' ' => Ok(Node::Space(c)),
+        '-' | '.' | '/' | ',' | '\'' | ':' | ';' => Ok(Node::Separator(c)),
+        _ => Err(wrong(format!("invalid datetime format separator: \"{c}\""))),
+    }
 }
 
 fn strip<'a>(text: &'a str, prefixes: &[&str]) -> Option<&'a str> {

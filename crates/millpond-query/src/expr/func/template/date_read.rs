@@ -1,6 +1,7 @@
 //! Dates and times read by a template: what its fields say, put together.
 
 use super::date_fields::{self, Fields, Mode};
+use super::date_pattern;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{
     USECS_PER_DAY, Zone, civil_of_date, date_of_civil, days_in_month, in_date_range,
@@ -9,10 +10,14 @@ use crate::types::{
 
 /// The Julian number of the first day of the year 2000.
 const JULIAN_2000: i64 = 2_451_545;
+/// No date has a year that is farther from 0.
+const MOST_YEARS: i64 = 6_000_000;
+/// Stands for every year that no date has.
+const BEYOND_ALL: i64 = MOST_YEARS + 1;
 
 /// What a text says, with each field that it does not name at its first value.
 #[derive(Default)]
-struct Read {
+pub(super) struct Read {
     year: i64,
     month: i64,
     day: i64,
@@ -20,53 +25,76 @@ struct Read {
     minute: i64,
     second: i64,
     usecs: i64,
-    zone: Option<Zone>,
+    pub(super) zone: Option<Zone>,
     /// The digits of the second's fraction that the template asks for.
-    fraction: u32,
+    pub(super) fraction: u32,
 }
 
 /// A moment, in microseconds since 2000, UTC. A text without a zone is on the session's clock.
 pub(super) fn timestamp(text: &str, template: &str, zone: Zone) -> Result<i64> {
     let read = read(text, template)?;
-    let out_of_range =
-        || SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
-    let days = days_of(&read).filter(|days| in_date_range(*days)).ok_or_else(out_of_range)?;
-    let seconds = (read.hour * 60 + read.minute) * 60 + read.second;
-    let local = days
-        .checked_mul(USECS_PER_DAY)
-        .and_then(|usecs| usecs.checked_add(seconds * 1_000_000 + read.usecs))
-        .ok_or_else(out_of_range)?;
-    let utc = read.zone.unwrap_or(zone).utc(local);
-    if !in_timestamp_range(utc) {
-        return Err(out_of_range());
+    let utc = read.local_usecs().map(|local| read.zone.unwrap_or(zone).utc(local));
+    match utc.filter(|utc| in_timestamp_range(*utc)) {
+        Some(utc) => Ok(rounded(utc, read.fraction)),
+        None => Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range")),
     }
-    if !(1..6).contains(&read.fraction) {
-        return Ok(utc);
+}
+
+/// Rounds to so many digits of the second's fraction. Halves go away from 2000; 0 digits are all.
+pub(super) fn rounded(usecs: i64, digits: u32) -> i64 {
+    if !(1..6).contains(&digits) {
+        return usecs;
     }
-    let unit = 10i64.pow(6 - read.fraction);
-    // Halves go away from 2000.
-    let rounded = (utc.abs() + unit / 2) / unit * unit;
-    Ok(if utc < 0 { -rounded } else { rounded })
+    let unit = 10i64.pow(6 - digits);
+    let rounded = (usecs.abs() + unit / 2) / unit * unit;
+    if usecs < 0 { -rounded } else { rounded }
 }
 
 /// A date, in days since 2000.
 pub(super) fn date(text: &str, template: &str) -> Result<i32> {
-    let read = read(text, template)?;
-    let days = days_of(&read).filter(|days| in_date_range(*days));
-    days.and_then(|days| i32::try_from(days).ok()).ok_or_else(|| {
-        let message = format!("date out of range: \"{text}\"");
-        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
-    })
+    read(text, template)?.date(text)
 }
 
-/// Days since 2000. A day beyond the month's end, which only a text without a year can name, is
-/// one of the next month.
-fn days_of(read: &Read) -> Option<i64> {
-    if read.year.abs() > 6_000_000 {
-        return None;
+impl Read {
+    /// Sets year, month and day.
+    fn set_whole(&mut self, days: Option<i64>) {
+        let days = days.filter(|days| in_date_range(*days)).and_then(|d| i32::try_from(d).ok());
+        let civil = days.map(civil_of_date);
+        (self.year, self.month, self.day) = match civil {
+            Some(civil) => (civil.year.into(), civil.month.into(), civil.day.into()),
+            None => (BEYOND_ALL, 1, 1),
+        };
     }
-    let month = u32::try_from(read.month).ok()?;
-    date_of_civil(read.year, month, 1)?.checked_add(read.day - 1)
+
+    /// The date in days since 2000.
+    pub(super) fn date(&self, text: &str) -> Result<i32> {
+        let days = self.days().filter(|days| in_date_range(*days));
+        days.and_then(|days| i32::try_from(days).ok()).ok_or_else(|| {
+            let message = format!("date out of range: \"{text}\"");
+            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
+        })
+    }
+
+    /// Days since 2000. A day beyond the month's end, which only a text without a year can name,
+    /// is one of the next month.
+    fn days(&self) -> Option<i64> {
+        if self.year.abs() > MOST_YEARS {
+            return None;
+        }
+        let month = u32::try_from(self.month).ok()?;
+        date_of_civil(self.year, month, 1)?.checked_add(self.day - 1)
+    }
+
+    /// Microseconds since midnight.
+    pub(super) fn clock(&self) -> i64 {
+        ((self.hour * 60 + self.minute) * 60 + self.second) * 1_000_000 + self.usecs
+    }
+
+    /// Microseconds since 2000 on the text's own clock.
+    pub(super) fn local_usecs(&self) -> Option<i64> {
+        let days = self.days().filter(|days| in_date_range(*days))?;
+        days.checked_mul(USECS_PER_DAY)?.checked_add(self.clock())
+    }
 }
 
 #[cold]
@@ -76,10 +104,15 @@ fn overflow(text: &str) -> SqlError {
 }
 
 fn read(text: &str, template: &str) -> Result<Read> {
-    let fields = date_fields::read(text, template)?;
+    let nodes = date_pattern::parsed(template, false)?;
+    put_together(&date_fields::read(text, &nodes, false)?, text)
+}
+
+/// What the fields of a text say.
+pub(super) fn put_together(fields: &Fields, text: &str) -> Result<Read> {
     let mut read = Read { month: 1, day: 1, fraction: fields.fraction, ..Read::default() };
-    set_time(&fields, &mut read)?;
-    set_date(&fields, &mut read, text)?;
+    set_time(fields, &mut read)?;
+    set_date(fields, &mut read, text)?;
     let fits = (0..24).contains(&read.hour)
         && (0..60).contains(&read.minute)
         && (0..60).contains(&read.second)
@@ -161,18 +194,11 @@ fn set_date(fields: &Fields, read: &mut Read, text: &str) -> Result<()> {
     let (mut has_month, mut has_day) = (false, false);
     let mut has_year = year.is_some();
     read.year = year.unwrap_or(0);
-    if read.year.abs() > 6_000_000 {
-        return Err(overflow(text));
+    if read.year.abs() > MOST_YEARS {
+        read.year = BEYOND_ALL;
     }
-    let whole = |read: &mut Read, days: Option<i64>| -> Result<()> {
-        let days = days.filter(|days| in_date_range(*days)).and_then(|d| i32::try_from(d).ok());
-        let civil = civil_of_date(days.ok_or_else(|| overflow(text))?);
-        (read.year, read.month, read.day) =
-            (civil.year.into(), civil.month.into(), civil.day.into());
-        Ok(())
-    };
     if fields.julian.value != 0 {
-        whole(read, Some(i64::from(fields.julian.value) - JULIAN_2000))?;
+        read.set_whole(Some(i64::from(fields.julian.value) - JULIAN_2000));
         (has_year, has_month, has_day) = (true, true, true);
     }
     let mut day_of_year = i64::from(fields.day_of_year.value);
@@ -186,7 +212,7 @@ fn set_date(fields: &Fields, read: &mut Read, text: &str) -> Result<()> {
                 day if day > 1 => i64::from(day) - 2,
                 _ => 6,
             };
-            whole(read, monday.map(|monday| monday + within))?;
+            read.set_whole(monday.map(|monday| monday + within));
             (has_year, has_month, has_day) = (true, true, true);
         } else {
             day_of_year = (week - 1) * 7 + 1;
@@ -208,7 +234,7 @@ fn set_date(fields: &Fields, read: &mut Read, text: &str) -> Result<()> {
             return Err(SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message));
         }
         if fields.mode == Some(Mode::Iso) {
-            whole(read, first_monday(read.year).map(|monday| monday + day_of_year - 1))?;
+            read.set_whole(first_monday(read.year).map(|monday| monday + day_of_year - 1));
             (has_year, has_month, has_day) = (true, true, true);
         } else {
             let (mut month, mut rest) = (1, day_of_year);

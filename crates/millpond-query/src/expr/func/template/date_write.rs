@@ -137,7 +137,7 @@ pub(super) fn write(moment: &Moment, template: &str) -> Result<Option<String>> {
         return Ok(None);
     }
     let mut out = String::new();
-    for node in &*date_pattern::parsed(template)? {
+    for node in &*date_pattern::parsed(template, false)? {
         match node {
             Node::Char(c) | Node::Space(c) | Node::Separator(c) => out.push(*c),
             Node::Field(item) => field(moment, item, &mut out)?,

@@ -1,8 +1,10 @@
 //! `to_char`, `to_date`, `to_timestamp` and `to_number`: values as templates write and read them.
 
 mod date_fields;
+mod date_input;
 mod date_pattern;
 mod date_read;
+mod date_value;
 mod date_write;
 mod number_pattern;
 mod number_read;
@@ -17,9 +19,10 @@ use super::catalog::{
 use super::datetime::{Date, INTERVAL, Stamp, StampTz};
 use super::value::body;
 use crate::DataType;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
 use crate::types::Zone;
+pub(super) use date_value::{DateTime, Template};
 use date_write::Moment;
 use number_text::Shown;
 
@@ -124,6 +127,12 @@ pub(super) static PROCS: &[Proc] = &[
     )
     .stable(),
 ];
+
+/// An error of a template, or of a text that does not fit it.
+#[cold]
+fn wrong(message: String) -> SqlError {
+    SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
+}
 
 fn zone(env: &Env<'_>) -> Zone {
     env.facts.settings.format_options().zone

@@ -34,21 +34,19 @@ impl<'a> Evaluation<'_, 'a> {
             Expr::Exists(inner) => self.unknown_if_wrong(self.has_any(inner, scope).map(Some)),
             Expr::Compare(op, left, right) => {
                 let right = self.operand(right, scope);
-                self.pairs(left, right, scope, |a, b| Ok(compare(*op, a, b)))
+                self.pairs(left, right, scope, |a, b| self.compare(*op, a, b))
             }
             Expr::StartsWith(left, right) => {
                 let right = self.operand(right, scope);
-                self.pairs(left, right, scope, |a, b| match (a.json(), b.json()) {
-                    (Json::String(text), Json::String(prefix)) => {
-                        Ok(Some(text.starts_with(prefix)))
-                    }
+                self.pairs(left, right, scope, |a, b| match (a.text(), b.text()) {
+                    (Some(text), Some(prefix)) => Ok(Some(text.starts_with(prefix))),
                     _ => Ok(None),
                 })
             }
             Expr::LikeRegex(left, pattern, flags) => {
-                self.pairs(left, Ok(vec![Item::Null]), scope, |a, _| match a.json() {
-                    Json::String(text) => self.is_like(text, pattern, *flags).map(Some),
-                    _ => Ok(None),
+                self.pairs(left, Ok(vec![Item::Null]), scope, |a, _| match a.text() {
+                    Some(text) => self.is_like(text, pattern, *flags).map(Some),
+                    None => Ok(None),
                 })
             }
             _ => Ok(None),
@@ -107,24 +105,30 @@ impl<'a> Evaluation<'_, 'a> {
         let regex = regex::compiled(pattern, options)?;
         Ok(regex.is_match(text, &|| self.env().check_long_work())?)
     }
+    /// Values of different types compare only with `null`, and containers with nothing.
+    fn compare(&self, op: Compare, a: &Item<'_>, b: &Item<'_>) -> Result<Truth> {
+        let order = match (a.json(), b.json()) {
+            (Some(Json::Null), Some(Json::Null)) => Some(Ordering::Equal),
+            (Some(Json::Null), _) | (_, Some(Json::Null)) => return Ok(Some(op == Compare::Ne)),
+            (Some(Json::Bool(a)), Some(Json::Bool(b))) => Some(a.cmp(&b)),
+            (Some(Json::Number(a)), Some(Json::Number(b))) => Some(a.cmp(&b)),
+            (Some(Json::String(a)), Some(Json::String(b))) => Some(a.as_bytes().cmp(b.as_bytes())),
+            _ => match (a, b) {
+                (Item::DateTime(a), Item::DateTime(b)) => self.order(*a, *b)?,
+                _ => None,
+            },
+        };
+        Ok(order.map(|order| holds(op, order)))
+    }
 }
 
-/// Values of different types compare only with `null`, and containers with nothing.
-fn compare(op: Compare, a: &Item<'_>, b: &Item<'_>) -> Truth {
-    let order = match (a.json(), b.json()) {
-        (Json::Null, Json::Null) => Ordering::Equal,
-        (Json::Null, _) | (_, Json::Null) => return Some(op == Compare::Ne),
-        (Json::Bool(a), Json::Bool(b)) => a.cmp(&b),
-        (Json::Number(a), Json::Number(b)) => a.cmp(&b),
-        (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-        _ => return None,
-    };
-    Some(match op {
+fn holds(op: Compare, order: Ordering) -> bool {
+    match op {
         Compare::Eq => order.is_eq(),
         Compare::Ne => order.is_ne(),
         Compare::Lt => order.is_lt(),
         Compare::Gt => order.is_gt(),
         Compare::Le => order.is_le(),
         Compare::Ge => order.is_ge(),
-    })
+    }
 }

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use millpond_types::jsonb::Json;
 use millpond_types::{Numeric, NumericRef};
 
+use super::datetime::datetime;
 use super::item::Item;
 use super::method::is_for_arrays;
 use crate::error::{SqlError, SqlState};
@@ -67,6 +68,8 @@ pub(super) struct Evaluation<'p, 'a> {
     root: &'p Item<'a>,
     vars: Option<Json<'a>>,
     env: &'p Env<'p>,
+    /// Whether dates and times without a zone may be taken as the session's.
+    uses_zone: bool,
     steps: Cell<u32>,
     depth: Cell<u32>,
 }
@@ -89,7 +92,17 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         vars: Option<Json<'a>>,
         env: &'p Env<'p>,
     ) -> Self {
-        Self { path, root, vars, env, steps: Cell::new(0), depth: Cell::new(0) }
+        let uses_zone = false;
+        Self { path, root, vars, env, uses_zone, steps: Cell::new(0), depth: Cell::new(0) }
+    }
+
+    /// The same where dates and times without a zone are in the session's.
+    pub(super) fn in_zone(self, uses_zone: bool) -> Self {
+        Self { uses_zone, ..self }
+    }
+
+    pub(super) fn uses_zone(&self) -> bool {
+        self.uses_zone
     }
 
     pub(super) fn is_lax(&self) -> bool {
@@ -285,7 +298,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
             Step::Key(name) => match (item.member(name), item.json()) {
                 (Some(member), _) => self.steps(rest, member, scope, found),
                 (None, _) if scope.forgiving => Ok(()),
-                (None, Json::Object(_)) => Err(soft(
+                (None, Some(Json::Object(_))) => Err(soft(
                     SqlState::SQL_JSON_MEMBER_NOT_FOUND,
                     format!("JSON object does not contain key \"{name}\""),
                 )),
@@ -294,7 +307,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
                     "jsonpath member accessor can only be applied to an object",
                 )),
             },
-            Step::AnyKey if matches!(item.json(), Json::Object(_)) => {
+            Step::AnyKey if matches!(item.json(), Some(Json::Object(_))) => {
                 self.each(item.parts(), rest, scope, found)
             }
             Step::AnyKey if scope.forgiving => Ok(()),
@@ -329,8 +342,9 @@ impl<'p, 'a> Evaluation<'p, 'a> {
                 self.method(*method, &item, scope, &mut made)?;
                 self.each(made, rest, scope, found)
             }
-            Step::Datetime(_) => {
-                Err(SqlError::unsupported("the jsonpath item method .datetime()").into())
+            Step::Datetime(template) => {
+                let value = datetime(&item, template.as_deref())?;
+                self.steps(rest, value, scope, found)
             }
         }
     }

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use millpond_types::jsonb::{Json, write};
 use millpond_types::{Numeric, NumericRef};
 
+use super::datetime;
 use crate::error::Result;
+use crate::expr::func::template::DateTime;
 use crate::types::json::too_long;
 
 /// A value that is in the document, or that has been computed.
@@ -17,36 +19,46 @@ pub(super) enum Item<'a> {
     Bool(bool),
     Number(Numeric),
     Text(String),
+    DateTime(DateTime),
     /// The bytes of an object that was made.
     Made(Vec<u8>),
 }
 
 impl<'a> Item<'a> {
-    /// The value.
-    pub(super) fn json(&self) -> Json<'_> {
-        match self {
+    /// The value. A date or time has none before the path ends.
+    pub(super) fn json(&self) -> Option<Json<'_>> {
+        Some(match self {
             Item::Json(json, _) => *json,
             Item::Null => Json::Null,
             Item::Bool(value) => Json::Bool(*value),
             Item::Number(number) => Json::Number(number.as_ref()),
             Item::Text(text) => Json::String(text),
+            Item::DateTime(_) => return None,
             Item::Made(bytes) => Json::from_bytes(bytes).unwrap_or(Json::Null),
+        })
+    }
+
+    /// A string.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self.json() {
+            Some(Json::String(text)) => Some(text),
+            _ => None,
         }
     }
 
     pub(super) fn number(&self) -> Option<NumericRef<'_>> {
         match self.json() {
-            Json::Number(number) => Some(number),
+            Some(Json::Number(number)) => Some(number),
             _ => None,
         }
     }
 
     pub(super) fn is_array(&self) -> bool {
-        matches!(self.json(), Json::Array(_))
+        matches!(self.json(), Some(Json::Array(_)))
     }
 
     pub(super) fn is_container(&self) -> bool {
-        matches!(self.json(), Json::Array(_) | Json::Object(_))
+        matches!(self.json(), Some(Json::Array(_) | Json::Object(_)))
     }
 
     /// The bytes of the value as `jsonb`.
@@ -59,6 +71,9 @@ impl<'a> Item<'a> {
             Item::Bool(value) => write::bool(*value, &mut out),
             Item::Number(number) => write::number(number.as_ref(), &mut out).map_err(too_long)?,
             Item::Text(text) => write::string(text, &mut out).map_err(too_long)?,
+            Item::DateTime(value) => {
+                write::string(&datetime::text(*value), &mut out).map_err(too_long)?;
+            }
         }
         Ok(Cow::Owned(out))
     }

@@ -26,7 +26,7 @@ impl<'a> Evaluation<'_, 'a> {
         made: &mut Vec<Item<'a>>,
     ) -> Result<()> {
         match method {
-            Method::Type => made.push(Item::Text(type_name(item.json()).to_owned())),
+            Method::Type => made.push(Item::Text(type_of(item).to_owned())),
             Method::Size => made.push(self.size(item, scope)?),
             Method::Double => made.push(double(item)?),
             Method::KeyValue => key_values(item, made)?,
@@ -47,7 +47,7 @@ impl<'a> Evaluation<'_, 'a> {
 
     fn size(&self, item: &Item<'a>, scope: &Scope<'a>) -> Result<Item<'a>> {
         let length = match item.json() {
-            Json::Array(array) => array.len(),
+            Some(Json::Array(array)) => array.len(),
             _ if self.is_lax() || scope.forgiving => 1,
             _ => {
                 let state = SqlState::SQL_JSON_ARRAY_NOT_FOUND;
@@ -55,6 +55,13 @@ impl<'a> Evaluation<'_, 'a> {
             }
         };
         Ok(Item::Number(Numeric::from(i64::try_from(length).unwrap_or(i64::MAX))))
+    }
+}
+
+fn type_of(item: &Item<'_>) -> &'static str {
+    match item {
+        Item::DateTime(value) => value.type_name(),
+        _ => item.json().map_or("", type_name),
     }
 }
 
@@ -68,7 +75,7 @@ fn wrong_item(state: SqlState, method: Method, what: &str) -> Stop {
 fn double<'a>(item: &Item<'a>) -> Result<Item<'a>> {
     let state = SqlState::NON_NUMERIC_SQL_JSON_ITEM;
     match item.json() {
-        Json::Number(number) => {
+        Some(Json::Number(number)) => {
             if number.to_f64().is_infinite() {
                 let what = "numeric argument of jsonpath item method .double() is out of range \
                             for type double precision";
@@ -76,7 +83,7 @@ fn double<'a>(item: &Item<'a>) -> Result<Item<'a>> {
             }
             Ok(item.clone())
         }
-        Json::String(text) => {
+        Some(Json::String(text)) => {
             let float = crate::types::parse_f64(text).ok().filter(|float| float.is_finite());
             let float = float.ok_or_else(|| {
                 soft(
@@ -94,7 +101,7 @@ fn double<'a>(item: &Item<'a>) -> Result<Item<'a>> {
 /// Objects of key, value, and a number that the members of one object share. The object of the
 /// whole document has number 0; others have their place in it, which is not PostgreSQL's.
 fn key_values<'a>(item: &Item<'a>, made: &mut Vec<Item<'a>>) -> Result<()> {
-    let Json::Object(object) = item.json() else {
+    let Some(Json::Object(object)) = item.json() else {
         let state = SqlState::SQL_JSON_OBJECT_NOT_FOUND;
         return Err(wrong_item(state, Method::KeyValue, "an object"));
     };

@@ -1,6 +1,7 @@
 //! `jsonb_path_query` and its kin: what a `jsonpath` finds in a `jsonb`.
 
 mod compare;
+mod datetime;
 mod eval;
 mod item;
 mod method;
@@ -29,29 +30,32 @@ const PATH: Param = other(JSONPATH);
 const ROWS: Columns = &[(None, JSONB_TYPE)];
 
 /// The entries of a function: with variables and whether it is silent, and with defaults for these.
-/// Then the same of the function that may ask for the session's time zone. No method does so yet.
+/// Then the same of the function that may ask for the session's time zone.
 macro_rules! entries {
-    ($oid:literal $name:literal, $of_zone:literal $in_zone:literal: $result:expr, $body:expr) => {
+    ($oid:literal $name:literal, $of_zone:literal $in_zone:literal: $result:expr, $body:expr, $body_in_zone:expr) => {
         [
             proc($oid, $name, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body),
             proc(0, $name, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body),
             proc(0, $name, &[JSONB_TYPE, PATH], $result, $body),
-            proc($of_zone, $in_zone, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body)
+            proc($of_zone, $in_zone, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body_in_zone)
                 .stable(),
-            proc(0, $in_zone, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body).stable(),
-            proc(0, $in_zone, &[JSONB_TYPE, PATH], $result, $body).stable(),
+            proc(0, $in_zone, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body_in_zone).stable(),
+            proc(0, $in_zone, &[JSONB_TYPE, PATH], $result, $body_in_zone).stable(),
         ]
     };
 }
 
 pub(in super::super) static PROCS: &[Proc] = [
-    entries!(4005 "jsonb_path_exists", 1177 "jsonb_path_exists_tz": BOOL, Body::Datums(exists)),
-    entries!(4009 "jsonb_path_match", 2030 "jsonb_path_match_tz": BOOL, Body::Datums(matches)),
-    entries!(4006 "jsonb_path_query", 1179 "jsonb_path_query_tz": JSONB_TYPE, rows(ROWS, query)),
+    entries!(4005 "jsonb_path_exists", 1177 "jsonb_path_exists_tz": BOOL,
+        Body::Datums(exists::<false>), Body::Datums(exists::<true>)),
+    entries!(4009 "jsonb_path_match", 2030 "jsonb_path_match_tz": BOOL,
+        Body::Datums(matches::<false>), Body::Datums(matches::<true>)),
+    entries!(4006 "jsonb_path_query", 1179 "jsonb_path_query_tz": JSONB_TYPE,
+        rows(ROWS, query::<false>), rows(ROWS, query::<true>)),
     entries!(4007 "jsonb_path_query_array", 1180 "jsonb_path_query_array_tz": JSONB_TYPE,
-        Body::Datums(query_array)),
+        Body::Datums(query_array::<false>), Body::Datums(query_array::<true>)),
     entries!(4008 "jsonb_path_query_first", 2023 "jsonb_path_query_first_tz": JSONB_TYPE,
-        Body::Datums(query_first)),
+        Body::Datums(query_first::<false>), Body::Datums(query_first::<true>)),
 ]
 .as_flattened();
 
@@ -80,10 +84,12 @@ struct Call<'a> {
     vars: Option<Json<'a>>,
     /// Whether errors of the path are none.
     silent: bool,
+    /// Whether dates and times without a zone are in the session's.
+    in_zone: bool,
 }
 
 impl<'a> Call<'a> {
-    fn new(args: &[Datum<'a>]) -> Result<Self> {
+    fn new(args: &[Datum<'a>], in_zone: bool) -> Result<Self> {
         let [of, Datum::Other(JSONPATH, path), options @ ..] = args else {
             return Err(wrong_arguments(args.len()));
         };
@@ -97,17 +103,21 @@ impl<'a> Call<'a> {
             ));
         }
         let silent = matches!(options.get(1), Some(Datum::Bool(true)));
-        Ok(Self { root: Item::Json(json, bytes), path: parsed(text)?, vars, silent })
+        Ok(Self { root: Item::Json(json, bytes), path: parsed(text)?, vars, silent, in_zone })
     }
 
     fn silently(args: &[Datum<'a>]) -> Result<Self> {
-        Ok(Self { silent: true, ..Self::new(args)? })
+        Ok(Self { silent: true, ..Self::new(args, false)? })
+    }
+
+    fn evaluation<'c>(&'c self, env: &'c Env<'c>) -> Evaluation<'c, 'a> {
+        Evaluation::new(&self.path, &self.root, self.vars, env).in_zone(self.in_zone)
     }
 
     /// What the path finds. With an error that is silenced, what it had found before.
     fn items(&self, env: &Env<'_>) -> Result<Vec<Item<'a>>> {
         let mut found = Vec::new();
-        let evaluation = Evaluation::new(&self.path, &self.root, self.vars, env);
+        let evaluation = self.evaluation(env);
         match evaluation.all(&mut found) {
             Err(Stop::Soft(_)) if self.silent => Ok(found),
             Err(Stop::Soft(error) | Stop::Hard(error)) => Err(error),
@@ -116,7 +126,7 @@ impl<'a> Call<'a> {
     }
 
     fn exists(&self, env: &Env<'_>) -> Result<Value> {
-        let evaluation = Evaluation::new(&self.path, &self.root, self.vars, env);
+        let evaluation = self.evaluation(env);
         match evaluation.exists() {
             Ok(found) => Ok(Value::Bool(found)),
             Err(Stop::Soft(_)) if self.silent => Ok(Value::Null),
@@ -139,35 +149,35 @@ impl<'a> Call<'a> {
     }
 }
 
-fn exists(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    Call::new(args)?.exists(env)
+fn exists<const IN_ZONE: bool>(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    Call::new(args, IN_ZONE)?.exists(env)
 }
 
 fn exists_silently(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     Call::silently(args)?.exists(env)
 }
 
-fn matches(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    Call::new(args)?.matches(env)
+fn matches<const IN_ZONE: bool>(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    Call::new(args, IN_ZONE)?.matches(env)
 }
 
 fn matches_silently(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     Call::silently(args)?.matches(env)
 }
 
-fn query(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
-    let found = Call::new(args)?.items(list.env)?;
+fn query<const IN_ZONE: bool>(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result<()> {
+    let found = Call::new(args, IN_ZONE)?.items(list.env)?;
     found.iter().try_for_each(|item| list.push([Value::Other(JSONB, item.bytes()?.into())]))
 }
 
-fn query_array(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    let found = Call::new(args)?.items(env)?;
+fn query_array<const IN_ZONE: bool>(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    let found = Call::new(args, IN_ZONE)?.items(env)?;
     let elements = found.iter().map(Item::bytes).collect::<Result<Vec<_>>>()?;
     array_bytes(elements.iter().map(|bytes| &**bytes)).map(jsonb_value)
 }
 
-fn query_first(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
-    let found = Call::new(args)?.items(env)?;
+fn query_first<const IN_ZONE: bool>(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
+    let found = Call::new(args, IN_ZONE)?.items(env)?;
     let first = found.first().map(Item::bytes).transpose()?;
     Ok(first.map_or(Value::Null, |bytes| Value::Other(JSONB, bytes.into())))
 }
