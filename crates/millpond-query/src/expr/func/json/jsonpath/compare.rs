@@ -13,6 +13,13 @@ type Truth = Option<bool>;
 
 impl<'a> Evaluation<'_, 'a> {
     pub(super) fn truth(&self, expr: &Expr, scope: &Scope<'a>) -> Result<Truth> {
+        self.predicates.set(self.predicates.get() + 1);
+        let truth = self.truth_within(expr, scope);
+        self.predicates.set(self.predicates.get() - 1);
+        truth
+    }
+
+    fn truth_within(&self, expr: &Expr, scope: &Scope<'a>) -> Result<Truth> {
         let truth = |expr: &Expr| self.unknown_if_wrong(self.truth(expr, scope));
         match expr {
             Expr::And(left, right) => match truth(left)? {

@@ -6,16 +6,17 @@
 
 use std::cell::Cell;
 
+use millpond_types::Numeric;
 use millpond_types::jsonb::Json;
-use millpond_types::{Numeric, NumericRef};
 
 use super::datetime::datetime;
 use super::item::Item;
+use super::key_value::Layouts;
 use super::method::is_for_arrays;
 use crate::error::{SqlError, SqlState};
 use crate::expr::Env;
 use crate::memory::ValueRoom;
-use crate::types::jsonpath::{Arith, Expr, JsonPath, Step};
+use crate::types::jsonpath::{Expr, JsonPath, Method, Step};
 
 /// After how many steps an evaluation asks again whether it may go on.
 const STEPS_BETWEEN_CHECKS: u32 = 4096;
@@ -47,9 +48,9 @@ pub(super) fn soft(sqlstate: SqlState, message: impl Into<String>) -> Stop {
 
 /// Where found items go.
 pub(super) struct Found<'l, 'a> {
-    list: &'l mut Vec<Item<'a>>,
+    pub(super) list: &'l mut Vec<Item<'a>>,
     /// Whether one is enough.
-    first_only: bool,
+    pub(super) first_only: bool,
 }
 
 impl<'a> Found<'_, 'a> {
@@ -62,12 +63,22 @@ impl<'a> Found<'_, 'a> {
     }
 }
 
+/// A value with its bytes.
+pub(super) type Document<'a> = (Json<'a>, &'a [u8]);
+
 /// One evaluation of a path.
 pub(super) struct Evaluation<'p, 'a> {
     path: &'p JsonPath,
     root: &'p Item<'a>,
-    vars: Option<Json<'a>>,
+    vars: Option<Document<'a>>,
     env: &'p Env<'p>,
+    layouts: Layouts,
+    /// How many objects `.keyvalue()` has made.
+    made: Cell<u64>,
+    /// Whether errors of the path are none.
+    silent: bool,
+    /// In how many predicates this place is, which errors make unknown.
+    pub(super) predicates: Cell<u32>,
     /// Whether dates and times without a zone may be taken as the session's.
     uses_zone: bool,
     steps: Cell<u32>,
@@ -78,9 +89,9 @@ pub(super) struct Evaluation<'p, 'a> {
 #[derive(Clone)]
 pub(super) struct Scope<'a> {
     /// `@`
-    current: Item<'a>,
+    pub(super) current: Item<'a>,
     /// `last` plus 1: the length of the array around.
-    length: usize,
+    pub(super) length: usize,
     /// Whether what is not there is no error.
     pub(super) forgiving: bool,
 }
@@ -89,16 +100,31 @@ impl<'p, 'a> Evaluation<'p, 'a> {
     pub(super) fn new(
         path: &'p JsonPath,
         root: &'p Item<'a>,
-        vars: Option<Json<'a>>,
+        vars: Option<Document<'a>>,
         env: &'p Env<'p>,
     ) -> Self {
-        let uses_zone = false;
-        Self { path, root, vars, env, uses_zone, steps: Cell::new(0), depth: Cell::new(0) }
+        Self {
+            path,
+            root,
+            vars,
+            env,
+            layouts: Layouts::default(),
+            made: Cell::new(0),
+            silent: false,
+            predicates: Cell::new(0),
+            uses_zone: false,
+            steps: Cell::new(0),
+            depth: Cell::new(0),
+        }
     }
 
-    /// The same where dates and times without a zone are in the session's.
-    pub(super) fn in_zone(self, uses_zone: bool) -> Self {
-        Self { uses_zone, ..self }
+    /// The same where errors may be none, and dates and times without a zone in the session's.
+    pub(super) fn with(self, silent: bool, uses_zone: bool) -> Self {
+        Self { silent, uses_zone, ..self }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent || self.predicates.get() > 0
     }
 
     pub(super) fn uses_zone(&self) -> bool {
@@ -148,7 +174,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         Ok(list)
     }
 
-    fn tick(&self) -> Result<()> {
+    pub(super) fn tick(&self) -> Result<()> {
         self.steps.set(self.steps.get().wrapping_add(1));
         if self.steps.get().is_multiple_of(STEPS_BETWEEN_CHECKS) {
             self.env.check_long_work()?;
@@ -169,11 +195,35 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         result
     }
 
+    /// The document, and the variables.
+    pub(super) fn documents(&self) -> [Option<&'a [u8]>; 2] {
+        let root = match self.root {
+            Item::Json(_, bytes) => Some(*bytes),
+            _ => None,
+        };
+        [root, self.vars.map(|(_, bytes)| bytes)]
+    }
+
+    pub(super) fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
+    /// Counts an object that is made, from 1.
+    pub(super) fn count_made(&self) -> u64 {
+        self.made.set(self.made.get() + 1);
+        self.made.get()
+    }
+
     pub(super) fn env(&self) -> &Env<'p> {
         self.env
     }
 
-    fn expr(&self, expr: &Expr, scope: &Scope<'a>, found: &mut Found<'_, 'a>) -> Result<()> {
+    pub(super) fn expr(
+        &self,
+        expr: &Expr,
+        scope: &Scope<'a>,
+        found: &mut Found<'_, 'a>,
+    ) -> Result<()> {
         self.tick()?;
         match expr {
             Expr::Path(head, steps) => {
@@ -219,7 +269,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
 
     fn variable(&self, name: &str) -> Result<Item<'a>> {
         let found = match self.vars {
-            Some(Json::Object(vars)) => vars.get(name),
+            Some((Json::Object(vars), _)) => vars.get(name),
             _ => None,
         };
         let found = found.map(|(json, bytes)| Item::Json(json, bytes));
@@ -229,42 +279,8 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         })
     }
 
-    fn sign(
-        &self,
-        minus: bool,
-        inner: &Expr,
-        scope: &Scope<'a>,
-        found: &mut Found<'_, 'a>,
-    ) -> Result<()> {
-        for item in self.operand(inner, scope)? {
-            let Some(number) = item.number() else {
-                let sign = if minus { '-' } else { '+' };
-                return Err(soft(
-                    SqlState::SQL_JSON_NUMBER_NOT_FOUND,
-                    format!("operand of unary jsonpath operator {sign} is not a numeric value"),
-                ));
-            };
-            found.push(Item::Number(if minus { number.neg() } else { number.to_owned() }))?;
-        }
-        Ok(())
-    }
-
-    fn arith(&self, op: Arith, left: &Expr, right: &Expr, scope: &Scope<'a>) -> Result<Numeric> {
-        let (left, right) = (self.operand(left, scope)?, self.operand(right, scope)?);
-        let (left, right) =
-            (single_number(&left, "left", op)?, single_number(&right, "right", op)?);
-        let computed = match op {
-            Arith::Add => left.add(right),
-            Arith::Sub => left.sub(right),
-            Arith::Mul => left.mul(right),
-            Arith::Div => left.div(right),
-            Arith::Mod => left.rem(right),
-        };
-        computed.map_err(|error| Stop::Soft(error.into()))
-    }
-
     /// Follows steps from an item.
-    fn steps(
+    pub(super) fn steps(
         &self,
         steps: &[Step],
         item: Item<'a>,
@@ -326,7 +342,11 @@ impl<'p, 'a> Evaluation<'p, 'a> {
             Step::Any(first, last) => {
                 let forgiving = Scope { forgiving: true, ..scope.clone() };
                 if *first == 0 {
-                    self.steps(rest, item.clone(), &forgiving, found)?;
+                    match self.steps(rest, item.clone(), &forgiving, found) {
+                        // As in PostgreSQL, a silenced error is forgotten if more is below.
+                        Err(Stop::Soft(_)) if self.is_silent() && item.is_container() => {}
+                        other => other?,
+                    }
                 }
                 self.levels(&item, (*first, *last), rest, &forgiving, found)
             }
@@ -336,6 +356,13 @@ impl<'p, 'a> Evaluation<'p, 'a> {
                     Some(true) => self.steps(rest, item, scope, found),
                     _ => Ok(()),
                 }
+            }
+            Step::Method(Method::KeyValue) => {
+                if rest.is_empty() && found.first_only && item.has_members() {
+                    // One is enough, so none is made and counted.
+                    return found.push(item);
+                }
+                self.key_values(&item, |object| self.steps(rest, object, scope, found))
             }
             Step::Method(method) => {
                 let mut made = Vec::new();
@@ -358,114 +385,4 @@ impl<'p, 'a> Evaluation<'p, 'a> {
     ) -> Result<()> {
         items.into_iter().try_for_each(|item| self.steps(rest, item, scope, found))
     }
-
-    /// `.**`: what is on some levels below an item, each before what is below it. Without
-    /// recursion: a document may be deep.
-    fn levels(
-        &self,
-        item: &Item<'a>,
-        (first, last): (u32, u32),
-        rest: &[Step],
-        scope: &Scope<'a>,
-        found: &mut Found<'_, 'a>,
-    ) -> Result<()> {
-        let only_leaves = first == Step::LAST_LEVEL && last == Step::LAST_LEVEL;
-        let mut levels = vec![item.parts().into_iter()];
-        while let Some(parts) = levels.last_mut() {
-            let Some(part) = parts.next() else {
-                levels.pop();
-                continue;
-            };
-            self.tick()?;
-            let level = levels.len() as u32;
-            let below = if level < last { part.parts() } else { Vec::new() };
-            if level >= first || only_leaves && !part.is_container() {
-                self.steps(rest, part, scope, found)?;
-            }
-            levels.push(below.into_iter());
-        }
-        Ok(())
-    }
-
-    /// `[1, 3 to 5]`. In lax mode what is no array is an array of one element.
-    fn index(
-        &self,
-        list: &[(Expr, Option<Expr>)],
-        rest: &[Step],
-        item: Item<'a>,
-        scope: &Scope<'a>,
-        found: &mut Found<'_, 'a>,
-    ) -> Result<()> {
-        let elements = match item.is_array() {
-            true => item.parts(),
-            false if self.path.lax => vec![item],
-            false if scope.forgiving => return Ok(()),
-            false => {
-                return Err(soft(
-                    SqlState::SQL_JSON_ARRAY_NOT_FOUND,
-                    "jsonpath array accessor can only be applied to an array",
-                ));
-            }
-        };
-        let length = i64::try_from(elements.len()).unwrap_or(i64::MAX);
-        let inner = Scope { length: elements.len(), ..scope.clone() };
-        for (from, to) in list {
-            let from = self.subscript(from, &inner)?;
-            let to = to.as_ref().map_or(Ok(from), |to| self.subscript(to, &inner))?;
-            if !scope.forgiving && (from < 0 || from > to || to >= length) {
-                return Err(soft(
-                    SqlState::INVALID_SQL_JSON_SUBSCRIPT,
-                    "jsonpath array subscript is out of bounds",
-                ));
-            }
-            for place in from.max(0)..=to.min(length - 1) {
-                let element = usize::try_from(place).ok().and_then(|place| elements.get(place));
-                if let Some(element) = element {
-                    self.steps(rest, element.clone(), scope, found)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn subscript(&self, expr: &Expr, scope: &Scope<'a>) -> Result<i64> {
-        let mut list = Vec::new();
-        self.expr(expr, scope, &mut Found { list: &mut list, first_only: false })?;
-        let number = match list.as_slice() {
-            [item] => item.number(),
-            _ => None,
-        };
-        let number = number.ok_or_else(|| {
-            soft(
-                SqlState::INVALID_SQL_JSON_SUBSCRIPT,
-                "jsonpath array subscript is not a single numeric value",
-            )
-        })?;
-        // What is behind the point is cut off.
-        let place = number.to_f64().trunc();
-        if place.abs() > f64::from(i32::MAX) || place.is_nan() {
-            return Err(soft(
-                SqlState::INVALID_SQL_JSON_SUBSCRIPT,
-                "jsonpath array subscript is out of integer range",
-            ));
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "checked above")]
-        Ok(place as i64)
-    }
-}
-
-fn single_number<'i>(items: &'i [Item<'_>], side: &str, op: Arith) -> Result<NumericRef<'i>> {
-    let number = match items {
-        [item] => item.number(),
-        _ => None,
-    };
-    number.ok_or_else(|| {
-        soft(
-            SqlState::SINGLETON_SQL_JSON_ITEM_REQUIRED,
-            format!(
-                "{side} operand of jsonpath operator {} is not a single numeric value",
-                op.text()
-            ),
-        )
-    })
 }

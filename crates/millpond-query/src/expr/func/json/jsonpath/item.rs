@@ -6,6 +6,7 @@ use millpond_types::jsonb::{Json, write};
 use millpond_types::{Numeric, NumericRef};
 
 use super::datetime;
+use super::key_value::Made;
 use crate::error::Result;
 use crate::expr::func::template::DateTime;
 use crate::types::json::too_long;
@@ -20,8 +21,8 @@ pub(super) enum Item<'a> {
     Number(Numeric),
     Text(String),
     DateTime(DateTime),
-    /// The bytes of an object that was made.
-    Made(Vec<u8>),
+    /// An object that was made, or a part of one.
+    Made(Made),
 }
 
 impl<'a> Item<'a> {
@@ -34,7 +35,7 @@ impl<'a> Item<'a> {
             Item::Number(number) => Json::Number(number.as_ref()),
             Item::Text(text) => Json::String(text),
             Item::DateTime(_) => return None,
-            Item::Made(bytes) => Json::from_bytes(bytes).unwrap_or(Json::Null),
+            Item::Made(made) => Json::from_bytes(made.bytes()).unwrap_or(Json::Null),
         })
     }
 
@@ -61,12 +62,16 @@ impl<'a> Item<'a> {
         matches!(self.json(), Some(Json::Array(_) | Json::Object(_)))
     }
 
+    pub(super) fn has_members(&self) -> bool {
+        matches!(self.json(), Some(Json::Object(object)) if !object.is_empty())
+    }
+
     /// The bytes of the value as `jsonb`.
     pub(super) fn bytes(&self) -> Result<Cow<'_, [u8]>> {
         let mut out = Vec::new();
         match self {
             Item::Json(_, bytes) => return Ok(Cow::Borrowed(bytes)),
-            Item::Made(bytes) => return Ok(Cow::Borrowed(bytes)),
+            Item::Made(made) => return Ok(Cow::Borrowed(made.bytes())),
             Item::Null => write::null(&mut out),
             Item::Bool(value) => write::bool(*value, &mut out),
             Item::Number(number) => write::number(number.as_ref(), &mut out).map_err(too_long)?,
@@ -87,9 +92,12 @@ impl<'a> Item<'a> {
             Item::Json(Json::Object(object), _) => {
                 object.iter().map(|(_, json, bytes)| Item::Json(json, bytes)).collect()
             }
-            Item::Made(bytes) => match Json::from_bytes(bytes) {
+            Item::Made(made) => match Json::from_bytes(made.bytes()) {
+                Some(Json::Array(array)) => {
+                    array.iter().map(|(json, bytes)| Item::copied(json, bytes, made)).collect()
+                }
                 Some(Json::Object(object)) => {
-                    object.iter().filter_map(|(_, json, bytes)| Item::copied(json, bytes)).collect()
+                    object.iter().map(|(_, json, bytes)| Item::copied(json, bytes, made)).collect()
                 }
                 _ => Vec::new(),
             },
@@ -103,9 +111,9 @@ impl<'a> Item<'a> {
             Item::Json(Json::Object(object), _) => {
                 object.get(name).map(|(json, bytes)| Item::Json(json, bytes))
             }
-            Item::Made(bytes) => match Json::from_bytes(bytes) {
+            Item::Made(made) => match Json::from_bytes(made.bytes()) {
                 Some(Json::Object(object)) => {
-                    object.get(name).and_then(|(json, bytes)| Item::copied(json, bytes))
+                    object.get(name).map(|(json, bytes)| Item::copied(json, bytes, made))
                 }
                 _ => None,
             },
@@ -114,13 +122,13 @@ impl<'a> Item<'a> {
     }
 
     /// A part of what was made.
-    fn copied(json: Json<'_>, bytes: &[u8]) -> Option<Item<'a>> {
-        Some(match json {
+    fn copied(json: Json<'_>, bytes: &[u8], made: &Made) -> Item<'a> {
+        match json {
             Json::Null => Item::Null,
             Json::Bool(value) => Item::Bool(value),
             Json::Number(number) => Item::Number(number.to_owned()),
             Json::String(text) => Item::Text(text.to_owned()),
-            Json::Array(_) | Json::Object(_) => Item::Made(bytes.to_vec()),
-        })
+            Json::Array(_) | Json::Object(_) => Item::Made(made.part(bytes)),
+        }
     }
 }

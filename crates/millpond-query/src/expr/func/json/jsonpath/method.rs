@@ -1,14 +1,13 @@
 //! The methods of items: `.size()`, `.double()` and others.
 
 use millpond_types::Numeric;
-use millpond_types::jsonb::{Json, write};
+use millpond_types::jsonb::Json;
 
 use super::super::super::numeric::{ceil, floor};
 use super::super::member::type_name;
 use super::eval::{Evaluation, Result, Scope, Stop, soft};
 use super::item::Item;
 use crate::error::SqlState;
-use crate::types::json::too_long;
 use crate::types::jsonpath::Method;
 
 /// Whether a method takes arrays as they are.
@@ -29,7 +28,8 @@ impl<'a> Evaluation<'_, 'a> {
             Method::Type => made.push(Item::Text(type_of(item).to_owned())),
             Method::Size => made.push(self.size(item, scope)?),
             Method::Double => made.push(double(item)?),
-            Method::KeyValue => key_values(item, made)?,
+            // It has a step of its own.
+            Method::KeyValue => {}
             Method::Abs | Method::Floor | Method::Ceiling => {
                 let number = item.number().ok_or_else(|| {
                     wrong_item(SqlState::NON_NUMERIC_SQL_JSON_ITEM, method, "a numeric value")
@@ -66,7 +66,7 @@ fn type_of(item: &Item<'_>) -> &'static str {
 }
 
 #[cold]
-fn wrong_item(state: SqlState, method: Method, what: &str) -> Stop {
+pub(super) fn wrong_item(state: SqlState, method: Method, what: &str) -> Stop {
     let method = method.text();
     soft(state, format!("jsonpath item method .{method}() can only be applied to {what}"))
 }
@@ -96,25 +96,4 @@ fn double<'a>(item: &Item<'a>) -> Result<Item<'a>> {
         }
         _ => Err(wrong_item(state, Method::Double, "a string or numeric value")),
     }
-}
-
-/// Objects of key, value, and a number that the members of one object share. The object of the
-/// whole document has number 0; others have their place in it, which is not PostgreSQL's.
-fn key_values<'a>(item: &Item<'a>, made: &mut Vec<Item<'a>>) -> Result<()> {
-    let Some(Json::Object(object)) = item.json() else {
-        let state = SqlState::SQL_JSON_OBJECT_NOT_FOUND;
-        return Err(wrong_item(state, Method::KeyValue, "an object"));
-    };
-    let too_long = |what| Stop::Hard(too_long(what).into());
-    let (mut id, mut key) = (Vec::new(), Vec::new());
-    write::number(Numeric::from(0_i64).as_ref(), &mut id).map_err(too_long)?;
-    for (name, _, value) in object.iter() {
-        key.clear();
-        write::string(name, &mut key).map_err(too_long)?;
-        let mut out = Vec::new();
-        let members = vec![("key", key.as_slice()), ("value", value), ("id", id.as_slice())];
-        write::object(members, &mut out).map_err(too_long)?;
-        made.push(Item::Made(out));
-    }
-    Ok(())
 }

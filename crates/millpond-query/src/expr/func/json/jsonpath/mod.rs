@@ -1,9 +1,13 @@
 //! `jsonb_path_query` and its kin: what a `jsonpath` finds in a `jsonb`.
 
+mod access;
+mod arith;
 mod compare;
 mod datetime;
 mod eval;
 mod item;
+mod key_value;
+mod layout;
 mod method;
 
 use std::cell::RefCell;
@@ -23,7 +27,7 @@ use crate::expr::Env;
 use crate::expr::recent::Recent;
 use crate::types::jsonpath::JsonPath;
 use crate::{Datum, Value};
-use eval::{Evaluation, Stop};
+use eval::{Document, Evaluation, Stop};
 use item::Item;
 
 const PATH: Param = other(JSONPATH);
@@ -32,7 +36,10 @@ const ROWS: Columns = &[(None, JSONB_TYPE)];
 /// The entries of a function: with variables and whether it is silent, and with defaults for these.
 /// Then the same of the function that may ask for the session's time zone.
 macro_rules! entries {
-    ($oid:literal $name:literal, $of_zone:literal $in_zone:literal: $result:expr, $body:expr, $body_in_zone:expr) => {
+    (
+        $oid:literal $name:literal, $of_zone:literal $in_zone:literal:
+            $result:expr, $body:expr, $body_in_zone:expr
+    ) => {
         [
             proc($oid, $name, &[JSONB_TYPE, PATH, JSONB_TYPE, BOOL], $result, $body),
             proc(0, $name, &[JSONB_TYPE, PATH, JSONB_TYPE], $result, $body),
@@ -81,7 +88,7 @@ fn parsed(text: &str) -> Result<Rc<JsonPath>> {
 struct Call<'a> {
     root: Item<'a>,
     path: Rc<JsonPath>,
-    vars: Option<Json<'a>>,
+    vars: Option<Document<'a>>,
     /// Whether errors of the path are none.
     silent: bool,
     /// Whether dates and times without a zone are in the session's.
@@ -95,8 +102,8 @@ impl<'a> Call<'a> {
         };
         let (json, bytes) = jsonb(of)?;
         let text = std::str::from_utf8(path).map_err(|_| wrong_arguments(args.len()))?;
-        let vars = options.first().map(jsonb).transpose()?.map(|(vars, _)| vars);
-        if !matches!(vars, None | Some(Json::Object(_))) {
+        let vars = options.first().map(jsonb).transpose()?;
+        if !matches!(vars, None | Some((Json::Object(_), _))) {
             let error = super::invalid("\"vars\" argument is not an object");
             return Err(error.detail(
                 "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
@@ -111,7 +118,7 @@ impl<'a> Call<'a> {
     }
 
     fn evaluation<'c>(&'c self, env: &'c Env<'c>) -> Evaluation<'c, 'a> {
-        Evaluation::new(&self.path, &self.root, self.vars, env).in_zone(self.in_zone)
+        Evaluation::new(&self.path, &self.root, self.vars, env).with(self.silent, self.in_zone)
     }
 
     /// What the path finds. With an error that is silenced, what it had found before.
