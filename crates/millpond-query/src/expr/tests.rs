@@ -82,6 +82,7 @@ fn equal_parameters_show_what_the_sides_of_an_or_have_in_common() {
 
 /// Answers of PostgreSQL 15: an expression, then its type and value or its error.
 const ANSWERS: &[&str] = &[
+    include_str!("answers/array_bounds.txt"),
     include_str!("answers/calls.txt"),
     include_str!("answers/bytes.txt"),
     include_str!("answers/hash.txt"),

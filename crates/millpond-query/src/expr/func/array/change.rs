@@ -46,6 +46,10 @@ pub(super) fn append(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
 pub(super) fn prepend(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [element, of] = args else { return Err(wrong_arguments(args.len())) };
     let (oid, array, grown) = or_empty(of, element)?;
+    if grown.lower == i32::MIN {
+        // The element's own subscript, before the array gets back its lower bound.
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
+    }
     let behind = array.iter().flat_map(ArrayRef::iter);
     built(oid, &[grown], std::iter::once(*element).chain(behind), env)
 }
@@ -70,9 +74,6 @@ fn joined(x: &[Dimension], y: &[Dimension]) -> Result<Vec<Dimension>> {
         SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "cannot concatenate incompatible arrays")
             .detail(detail)
     };
-    let lengths = |dimensions: &[Dimension]| {
-        Vec::from_iter(dimensions.iter().map(|dimension| dimension.length))
-    };
     let grown = |whole: &[Dimension], by: u32| {
         let mut dimensions = whole.to_vec();
         if let Some(first) = dimensions.first_mut() {
@@ -81,7 +82,9 @@ fn joined(x: &[Dimension], y: &[Dimension]) -> Result<Vec<Dimension>> {
         Ok(dimensions)
     };
     let shown = "Arrays with differing element dimensions are not compatible for concatenation.";
-    let inner = |whole: &[Dimension]| lengths(whole.get(1..).unwrap_or_default());
+    fn inner(whole: &[Dimension]) -> &[Dimension] {
+        whole.get(1..).unwrap_or_default()
+    }
     if x.len() == y.len() {
         if inner(x) != inner(y) {
             return Err(incompatible(shown.to_owned()));
@@ -90,10 +93,10 @@ fn joined(x: &[Dimension], y: &[Dimension]) -> Result<Vec<Dimension>> {
     }
     let shown = "Arrays with differing dimensions are not compatible for concatenation.";
     if x.len() == y.len() + 1 {
-        return if inner(x) == lengths(y) { grown(x, 1) } else { Err(incompatible(shown.into())) };
+        return if inner(x) == y { grown(x, 1) } else { Err(incompatible(shown.into())) };
     }
     if y.len() == x.len() + 1 {
-        return if inner(y) == lengths(x) { grown(y, 1) } else { Err(incompatible(shown.into())) };
+        return if inner(y) == x { grown(y, 1) } else { Err(incompatible(shown.into())) };
     }
     Err(incompatible(format!(
         "Arrays of {} and {} dimensions are not compatible for concatenation.",
@@ -152,8 +155,10 @@ pub(super) fn trim(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
             format!("number of elements to trim must be between 0 and {length}"),
         ));
     };
+    // It is a slice, and bounds of slices begin with 1.
+    dimensions.iter_mut().for_each(|dimension| dimension.lower = 1);
     if let Some(first) = dimensions.first_mut() {
-        *first = Dimension { length: rest, lower: 1 };
+        first.length = rest;
     }
     let count = crate::types::array::count_of(&dimensions)?;
     built(type_of(of)?, &dimensions, array.iter().take(count), env)
