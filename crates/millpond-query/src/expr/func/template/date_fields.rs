@@ -68,7 +68,8 @@ fn is_open(item: &Item, next: Option<&Node>) -> bool {
         || item.ordinal.is_some()
         || match next {
             None => true,
-            Some(Node::Field(next)) => !next.field.is_digits(),
+            // A zone's minutes have digits, too, and nothing else.
+            Some(Node::Field(next)) => !next.field.is_digits() && next.field != Field::ZoneMinute,
             Some(Node::Char(c) | Node::Space(c) | Node::Separator(c)) => !c.is_ascii_digit(),
         }
 }

@@ -86,8 +86,13 @@ impl Writer<'_> {
         self.digits.get(self.at).copied().unwrap_or(0)
     }
 
+    /// Roman numbers have none. As in PostgreSQL, the text ends where it would be.
     fn sign(&self) -> char {
-        if self.negative { '-' } else { '+' }
+        match (self.pattern.roman, self.negative) {
+            (true, _) => '\0',
+            (false, true) => '-',
+            (false, false) => '+',
+        }
     }
 
     fn space(&mut self) {
@@ -104,7 +109,7 @@ impl Writer<'_> {
             Node::Comma | Node::Group => self.space(),
             Node::Currency => self.out.push(' '),
             Node::Minus if self.negative => self.out.push('-'),
-            Node::Plus if !self.negative => self.out.push('+'),
+            Node::Plus if !self.negative && !self.pattern.roman => self.out.push('+'),
             Node::Minus | Node::Plus => self.space(),
             Node::Sign => self.out.push(self.sign()),
             Node::Roman(upper) => {
