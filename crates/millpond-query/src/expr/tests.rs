@@ -94,6 +94,7 @@ const ANSWERS: &[&str] = &[
     include_str!("answers/random.txt"),
     include_str!("answers/regex.txt"),
     include_str!("answers/regex_random.txt"),
+    include_str!("answers/regex_syntax.txt"),
     include_str!("answers/numeric.txt"),
     include_str!("answers/steps.txt"),
     include_str!("answers/string.txt"),

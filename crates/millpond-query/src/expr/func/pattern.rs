@@ -414,18 +414,16 @@ fn is_match(s: &str, pattern: &str, ignore_case: bool, env: &Env<'_>) -> Result<
 
 /// A function's flags; `global` is one of them.
 fn flags(text: &str) -> Result<(Options, bool)> {
-    let (mut options, mut global, mut other_syntax) = (Options::default(), false, false);
+    let (mut options, mut global) = (Options::default(), false);
     for letter in text.chars() {
         if letter == 'g' {
             global = true;
-        } else if matches!(letter, 'b' | 'e') {
-            other_syntax = true;
+        } else if letter == 'e' {
+            // PostgreSQL 15 clears what this flag sets. Only `(?e)` gives the extended syntax.
+            options.set('b');
         } else if !options.set(letter) {
             return Err(invalid(format!("invalid regular expression option: \"{letter}\"")));
         }
-    }
-    if other_syntax {
-        return Err(SqlError::unsupported("a basic or extended regular expression"));
     }
     Ok((options, global))
 }

@@ -32,6 +32,20 @@ fn bad(what: &str) -> SqlError {
     )
 }
 
+/// What the characters of an expression mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    /// PostgreSQL's own: POSIX's extended syntax with escapes, conditions and more.
+    #[default]
+    Advanced,
+    /// POSIX's extended syntax.
+    Extended,
+    /// POSIX's basic syntax: `\(`, `\{` and no `|`.
+    Basic,
+    /// Each character is itself.
+    Literal,
+}
+
 /// How an expression is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -42,8 +56,7 @@ pub(crate) struct Options {
     pub(crate) newline_anchors: bool,
     /// Spaces and comments do not count.
     pub(crate) expanded: bool,
-    /// Each character is itself.
-    pub(crate) literal: bool,
+    pub(crate) syntax: Syntax,
 }
 
 impl Options {
@@ -56,7 +69,9 @@ impl Options {
             'p' => (self.newline_stops, self.newline_anchors) = (true, false),
             'w' => (self.newline_stops, self.newline_anchors) = (false, true),
             's' => (self.newline_stops, self.newline_anchors) = (false, false),
-            'q' => self.literal = true,
+            'b' => self.syntax = Syntax::Basic,
+            'e' => self.syntax = Syntax::Extended,
+            'q' => self.syntax = Syntax::Literal,
             't' => self.expanded = false,
             'x' => self.expanded = true,
             _ => return false,

@@ -1,12 +1,14 @@
-//! From text to tree: PostgreSQL's advanced regular expressions.
+//! From text to tree: PostgreSQL's advanced regular expressions, and the syntaxes of POSIX.
 
+mod basic;
 mod bracket;
 mod escape;
+mod prefix;
 
 use super::node::{Assert, Node, NodeId, Preference, Tree};
 use super::set::{CharSet, Parts, variants};
-use super::{Options, bad};
-use crate::error::{Result, SqlError};
+use super::{Options, Syntax, bad};
+use crate::error::Result;
 
 /// Groups within groups.
 const MAX_DEPTH: usize = 200;
@@ -23,46 +25,28 @@ pub(super) const TOO_COMPLEX: &str = "regular expression is too complex";
 
 /// Reads an expression; also returns its root.
 pub(super) fn parse(pattern: &str, mut options: Options) -> Result<(Tree, NodeId)> {
-    let mut text: Vec<char> = pattern.chars().collect();
-    if pattern.starts_with("***=") {
-        text.drain(..4);
-        options.literal = true;
-    } else if pattern.starts_with("***:") {
-        text.drain(..4);
-    } else if pattern.starts_with("***") {
-        return Err(bad(REPEAT));
-    }
-    let mut at = 0;
-    if !options.literal && text.starts_with(&['(', '?']) {
-        at = embedded_options(&text, &mut options)?;
-    }
-    let mut parser = Parser { text, at, options, tree: Tree::default(), depth: 0, conditions: 0 };
+    let text: Vec<char> = pattern.chars().collect();
+    let at = prefix::read(&text, &mut options)?;
+    let mut parser = Parser {
+        text,
+        at,
+        options,
+        tree: Tree::default(),
+        depth: 0,
+        conditions: 0,
+        before: Before::Start,
+    };
     parser.tree.ignore_case = parser.options.ignore_case;
     // Number 0 stands for a group that is not there yet.
     parser.tree.add(Node::Empty, None);
-    let root = if parser.options.literal { parser.literal()? } else { parser.alternatives()? };
+    let root = match parser.options.syntax {
+        Syntax::Literal => parser.literal()?,
+        _ => parser.alternatives()?,
+    };
     if parser.at < parser.text.len() {
         return Err(bad(PARENS));
     }
     Ok((parser.tree, root))
-}
-
-/// Options at the beginning, `(?xyz)`. Returns where they end.
-fn embedded_options(text: &[char], options: &mut Options) -> Result<usize> {
-    if !text.get(2).is_some_and(|c| c.is_alphabetic()) {
-        return Ok(0);
-    }
-    let mut at = 2;
-    loop {
-        match text.get(at) {
-            Some(')') => return Ok(at + 1),
-            Some(c) if options.set(*c) => at += 1,
-            Some('b' | 'e') => {
-                return Err(SqlError::unsupported("a basic or extended regular expression"));
-            }
-            _ => return Err(bad("invalid embedded option")),
-        }
-    }
 }
 
 struct Parser {
@@ -73,6 +57,18 @@ struct Parser {
     depth: usize,
     /// How many conditions stand around the place. Groups within them capture nothing.
     conditions: usize,
+    /// What stands before the place, in the basic syntax.
+    before: Before,
+}
+
+/// What decides in the basic syntax whether `*` and `^` are characters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// The beginning of the expression or of a group.
+    Start,
+    /// A `^` there.
+    Anchor,
+    Other,
 }
 
 /// What stands at a place of an expression.
@@ -137,8 +133,9 @@ impl Parser {
         if self.depth > MAX_DEPTH {
             return Err(bad(TOO_COMPLEX));
         }
+        self.before = Before::Start;
         let mut branches = vec![self.branch()?];
-        while self.eat('|') {
+        while self.options.syntax != Syntax::Basic && self.eat('|') {
             branches.push(self.branch()?);
         }
         self.depth -= 1;
@@ -152,11 +149,13 @@ impl Parser {
         let mut items = Vec::new();
         loop {
             self.skip_comments()?;
-            match self.peek() {
-                None | Some('|' | ')') => break,
-                _ => {}
+            if self.at_end_of_branch() {
+                break;
             }
-            let atom = self.atom()?;
+            let atom = match self.options.syntax {
+                Syntax::Basic => self.basic_atom()?,
+                _ => self.atom()?,
+            };
             self.skip_comments()?;
             let item = match (atom, self.at_quantifier()) {
                 (Atom::Condition(_), true) => return Err(bad(REPEAT)),
@@ -168,32 +167,59 @@ impl Parser {
         Ok(self.tree.sequence(items))
     }
 
+    fn at_end_of_branch(&self) -> bool {
+        match (self.peek(), self.options.syntax) {
+            (None, _) => true,
+            (_, Syntax::Basic) => self.looking_at("\\)"),
+            // POSIX lets it be a character where no group is open.
+            (Some(')'), Syntax::Extended) => self.depth > 1,
+            (Some(c), _) => matches!(c, '|' | ')'),
+        }
+    }
+
+    fn is_advanced(&self) -> bool {
+        self.options.syntax == Syntax::Advanced
+    }
+
     /// Spaces and comments of the expanded syntax, and comments in parentheses.
     fn skip_comments(&mut self) -> Result<()> {
         loop {
-            if self.looking_at("(?#") {
+            if self.is_advanced() && self.looking_at("(?#") {
                 while self.peek().is_some_and(|c| c != ')') {
                     self.at += 1;
                 }
-                if !self.eat(')') {
-                    return Err(bad(PARENS));
-                }
-            } else if self.options.expanded && self.peek().is_some_and(char::is_whitespace) {
-                self.at += 1;
-            } else if self.options.expanded && self.peek() == Some('#') {
-                while self.peek().is_some_and(|c| c != '\n') {
-                    self.at += 1;
-                }
+                self.eat(')');
+            } else if self.blanks_end(self.at) > self.at {
+                self.at = self.blanks_end(self.at);
             } else {
                 return Ok(());
             }
         }
     }
 
+    /// Where spaces and comments of the expanded syntax end.
+    fn blanks_end(&self, mut at: usize) -> usize {
+        let mut in_comment = false;
+        while let Some(c) = self.text.get(at).filter(|_| self.options.expanded) {
+            in_comment = *c == '#' || in_comment && *c != '\n';
+            if !in_comment && !c.is_whitespace() {
+                break;
+            }
+            at += 1;
+        }
+        at
+    }
+
     fn at_quantifier(&self) -> bool {
+        if self.options.syntax == Syntax::Basic {
+            return self.at_basic_quantifier();
+        }
         match self.peek() {
             Some('*' | '+' | '?') => true,
-            Some('{') => self.text.get(self.at + 1).is_some_and(char::is_ascii_digit),
+            Some('{') => {
+                let at = self.blanks_end(self.at + 1);
+                self.text.get(at).is_some_and(char::is_ascii_digit)
+            }
             _ => false,
         }
     }
@@ -203,9 +229,14 @@ impl Parser {
             Some('*') => (0, None, false),
             Some('+') => (1, None, false),
             Some('?') => (0, Some(1), false),
+            // In the basic syntax the brace is behind a backslash.
+            Some('\\') => {
+                self.at += 1;
+                self.bounds()?
+            }
             _ => self.bounds()?,
         };
-        let lazy = self.eat('?');
+        let lazy = self.is_advanced() && self.eat('?');
         self.skip_comments()?;
         if self.at_quantifier() {
             return Err(bad(REPEAT));
@@ -232,11 +263,22 @@ impl Parser {
 
     /// `m}`, `m,}` or `m,n}`; whether it is the first.
     fn bounds(&mut self) -> Result<(u32, Option<u32>, bool)> {
-        let min = self.number()?.ok_or_else(|| bad(COUNTS))?;
+        self.at = self.blanks_end(self.at);
+        if self.peek().is_none() {
+            return Err(bad(BRACES));
+        }
+        // Only the basic syntax may leave it out.
+        let min = self.number()?.unwrap_or(0);
         let mut max = Some(min);
         let exact = !self.eat(',');
         if !exact {
+            self.at = self.blanks_end(self.at);
             max = self.number()?;
+        }
+        if self.options.syntax == Syntax::Basic && self.looking_at("\\}") {
+            self.at += 1;
+        } else if self.options.syntax == Syntax::Basic && self.peek().is_some() {
+            return Err(bad(COUNTS));
         }
         match self.next() {
             Some('}') => {}
@@ -252,7 +294,7 @@ impl Parser {
     fn number(&mut self) -> Result<Option<u32>> {
         let mut number = None;
         while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
-            self.at += 1;
+            self.at = self.blanks_end(self.at + 1);
             number = Some(number.unwrap_or(0) * 10 + digit);
             if number > Some(MAX_REPEAT) {
                 return Err(bad(COUNTS));
@@ -265,22 +307,15 @@ impl Parser {
         if self.at_quantifier() {
             return Err(bad(REPEAT));
         }
-        for (words, assert) in [("[[:<:]]", Assert::WordStart), ("[[:>:]]", Assert::WordEnd)] {
-            if self.looking_at(words) {
-                self.at += words.len();
-                return Ok(Atom::Condition(self.add(Node::Assert(assert))?));
-            }
+        if let Some(assert) = self.bracket_condition() {
+            return Ok(Atom::Condition(self.add(Node::Assert(assert))?));
         }
         let condition = match self.next() {
             None => return Ok(Atom::Node(self.add(Node::Empty)?)),
             Some('(') => return self.group(),
             Some('[') => return Ok(Atom::Node(self.bracket()?)),
             Some('\\') => return self.escape(),
-            Some('.') => {
-                let no_newline = self.options.newline_stops;
-                let all = Parts { negated: true, no_newline, ..Parts::default() };
-                return Ok(Atom::Node(self.set(all)?));
-            }
+            Some('.') => return Ok(Atom::Node(self.any_char()?)),
             Some('^') => Assert::LineStart(self.options.newline_anchors),
             Some('$') => Assert::LineEnd(self.options.newline_anchors),
             Some(c) => return Ok(Atom::Node(self.char(c)?)),
@@ -288,8 +323,24 @@ impl Parser {
         Ok(Atom::Condition(self.add(Node::Assert(condition))?))
     }
 
+    /// `[[:<:]]` or `[[:>:]]`
+    fn bracket_condition(&mut self) -> Option<Assert> {
+        let words = [("[[:<:]]", Assert::WordStart), ("[[:>:]]", Assert::WordEnd)];
+        let (words, assert) = words.into_iter().find(|(words, _)| self.looking_at(words))?;
+        self.at += words.len();
+        Some(assert)
+    }
+
+    fn any_char(&mut self) -> Result<NodeId> {
+        let no_newline = self.options.newline_stops;
+        self.set(Parts { negated: true, no_newline, ..Parts::default() })
+    }
+
     /// What stands in parentheses, of which the first has been read.
     fn group(&mut self) -> Result<Atom> {
+        if !self.is_advanced() {
+            return self.capture();
+        }
         for (start, ahead, negated) in
             [("?=", true, false), ("?!", true, true), ("?<=", false, false), ("?<!", false, true)]
         {
@@ -311,6 +362,10 @@ impl Parser {
         if self.conditions > 0 {
             return Ok(Atom::Node(self.closed()?));
         }
+        self.capture()
+    }
+
+    fn capture(&mut self) -> Result<Atom> {
         self.tree.groups.push(0);
         let number = self.tree.groups.len();
         let child = self.closed()?;
@@ -320,6 +375,9 @@ impl Parser {
 
     fn closed(&mut self) -> Result<NodeId> {
         let inner = self.alternatives()?;
+        if self.options.syntax == Syntax::Basic && !self.eat('\\') {
+            return Err(bad(PARENS));
+        }
         if self.eat(')') { Ok(inner) } else { Err(bad(PARENS)) }
     }
 }

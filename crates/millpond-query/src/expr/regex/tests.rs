@@ -22,6 +22,23 @@ proptest! {
     }
 
     #[test]
+    fn no_pattern_of_posix_panics(
+        pattern in r"(\*\*\*[:=])?(\(\?[bexq]{1,2}\))?([ab*+?^$|.]|\[\^?[ab\\]{1,2}\]|\\[(){}<>1a]|[(){}]|[0-3],?){0,16}",
+        text in "[ab0 é\n]{0,12}",
+        basic: bool,
+    ) {
+        let chars: Vec<char> = text.chars().collect();
+        let syntax = if basic { Syntax::Basic } else { Syntax::Extended };
+        if let Ok(regex) = Regex::new(&pattern, Options { syntax, ..Options::default() }) {
+            let found = regex.find(&chars, 0, &go_on);
+            let matches = regex.is_match(&text, &go_on);
+            if let (Ok(found), Ok(matches)) = (found, matches) {
+                prop_assert_eq!(found.is_some(), matches);
+            }
+        }
+    }
+
+    #[test]
     fn no_match_is_passed_over(
         pattern in r"([abé.\[\]^$()|*+?]|\\[mMyYdwA]|\(\?[=!]|\(\?<[=!]|\[\^a\]){0,10}",
         text in "[abB0 é\n]{0,14}",

@@ -110,3 +110,8 @@ select + a, + b, a, + a as c from zero;
 select null + a / b, a from zero;
 select date_trunc('x', 'infinity'::timestamptz, 'nosuch'), date_trunc('day', '-infinity'::timestamptz, 'UTC');
 select date_trunc('day', '2024-02-29 00:00+00'::timestamptz, 'nosuch');
+-- Regular expressions of POSIX's syntaxes.
+select regexp_replace('a+b aab', '(?b)a\{2\}\(b\)', '<\1>'), 'a|b' ~ '(?b)^a|b$', 'a(b' ~ '(?e)a\(b', 'ab' ~ '***=(?e)';
+select regexp_match('a)b', '(?e)a)(b)'), regexp_matches('aab', 'a\{2\}\(b\)', 'b'), regexp_match('ab', 'a+?', 'e');
+select 'a' ~ '(?b)a\{2';
+select 'a' ~ '***?';

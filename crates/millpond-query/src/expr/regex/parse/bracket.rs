@@ -4,7 +4,7 @@ use super::super::bad;
 use super::super::node::NodeId;
 use super::super::set::{Class, Parts};
 use super::Parser;
-use super::escape::{ESCAPE, class_escape};
+use super::escape::{Decimal, ESCAPE, class_escape};
 use crate::error::Result;
 
 const BRACKETS: &str = "brackets [] not balanced";
@@ -69,14 +69,17 @@ impl Parser {
                         .ok_or_else(|| bad("invalid collating element")),
                 }
             }
-            '\\' => {
+            '\\' if self.is_advanced() => {
                 let c = self.next().ok_or_else(|| bad(ESCAPE))?;
                 if let Some(class) = class_escape(c) {
                     parts.classes.push(class);
                     return Ok(None);
                 }
-                if let Some(first) = c.to_digit(8) {
-                    return Ok(Some(self.octal(first)));
+                if matches!(c, '1'..='9') {
+                    return match self.decimal(c)? {
+                        Decimal::Octal(c) => Ok(Some(c)),
+                        Decimal::Group(_) => Err(bad(ESCAPE)),
+                    };
                 }
                 self.char_escape(c)?.map(Some).ok_or_else(|| bad(ESCAPE))
             }

@@ -9,6 +9,14 @@ use crate::error::Result;
 pub(super) const ESCAPE: &str = "invalid escape \\ sequence";
 const BACK_REF: &str = "invalid backreference number";
 
+/// An escape of several digits.
+pub(super) enum Decimal {
+    /// The number of a group.
+    Group(usize),
+    /// A character by its number.
+    Octal(char),
+}
+
 impl Parser {
     /// Hexadecimal digits of an escape.
     fn hex(&mut self, least: usize, most: usize) -> Result<char> {
@@ -68,6 +76,9 @@ impl Parser {
 
     pub(super) fn escape(&mut self) -> Result<Atom> {
         let c = self.next().ok_or_else(|| bad(ESCAPE))?;
+        if !self.is_advanced() {
+            return Ok(Atom::Node(self.char(c)?));
+        }
         let condition = match c {
             'A' => Assert::Start,
             'Z' => Assert::End,
@@ -90,19 +101,30 @@ impl Parser {
 
     /// A back reference, or else an octal number.
     fn back_ref(&mut self, first: char) -> Result<NodeId> {
+        match self.decimal(first)? {
+            Decimal::Group(number) => self.group_again(number),
+            Decimal::Octal(c) => self.char(c),
+        }
+    }
+
+    /// What an escape with a digit from 1 to 9 is. That digit has been read.
+    pub(super) fn decimal(&mut self, first: char) -> Result<Decimal> {
         let start = self.at;
         let mut number = first.to_digit(10).unwrap_or(0) as usize;
         while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
             self.at += 1;
             number = number.saturating_mul(10).saturating_add(digit as usize);
         }
-        let one_digit = self.at == start;
-        if !one_digit && number > self.tree.groups.len() {
-            self.at = start;
-            let Some(first) = first.to_digit(8) else { return Err(bad(ESCAPE)) };
-            let c = self.octal(first);
-            return self.char(c);
+        if self.at == start || number <= self.tree.groups.len() {
+            return Ok(Decimal::Group(number));
         }
+        self.at = start;
+        let first = first.to_digit(8).ok_or_else(|| bad(ESCAPE))?;
+        Ok(Decimal::Octal(self.octal(first)))
+    }
+
+    /// What a group has matched.
+    pub(super) fn group_again(&mut self, number: usize) -> Result<NodeId> {
         match self.tree.groups.get(number.wrapping_sub(1)) {
             None | Some(0) => Err(bad(BACK_REF)),
             Some(_) if self.conditions > 0 => Err(bad(BACK_REF)),

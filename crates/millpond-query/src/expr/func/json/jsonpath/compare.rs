@@ -6,7 +6,7 @@ use millpond_types::jsonb::Json;
 
 use super::eval::{Evaluation, Result, Scope, Stop};
 use super::item::Item;
-use crate::expr::regex::{self, Options};
+use crate::expr::regex::{self, Options, Syntax};
 use crate::types::jsonpath::{Compare, Expr, Flags};
 
 type Truth = Option<bool>;
@@ -107,7 +107,7 @@ impl<'a> Evaluation<'_, 'a> {
             newline_stops: !flags.dot_all && !flags.quote,
             newline_anchors: flags.multi_line && !flags.quote,
             expanded: false,
-            literal: flags.quote,
+            syntax: if flags.quote { Syntax::Literal } else { Syntax::Advanced },
         };
         let regex = regex::compiled(pattern, options)?;
         Ok(regex.is_match(text, &|| self.env().check_long_work())?)
