@@ -86,6 +86,7 @@ const ANSWERS: &[&str] = &[
     include_str!("answers/calls.txt"),
     include_str!("answers/bytes.txt"),
     include_str!("answers/hash.txt"),
+    include_str!("answers/input_forms.txt"),
     include_str!("answers/json.txt"),
     include_str!("answers/jsonpath_datetime.txt"),
     include_str!("answers/jsonpath_keyvalue.txt"),

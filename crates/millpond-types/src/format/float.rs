@@ -4,7 +4,7 @@
 use std::fmt::LowerExp;
 use std::io::Write;
 
-use super::invalid_syntax;
+use super::{hex_float, invalid_syntax};
 use crate::DataType;
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
@@ -245,14 +245,21 @@ fn float_range(ty: DataType, text: &str) -> DataException {
 
 fn special(trimmed: &str) -> Option<f64> {
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
-    let value = if unsigned.eq_ignore_ascii_case("nan") && unsigned.len() == trimmed.len() {
-        f64::NAN
-    } else if unsigned.eq_ignore_ascii_case("inf") || unsigned.eq_ignore_ascii_case("infinity") {
-        f64::INFINITY
-    } else {
-        return None;
-    };
-    Some(if trimmed.starts_with('-') { -value } else { value })
+    if is_nan(unsigned) {
+        return Some(f64::NAN);
+    }
+    let is_infinite =
+        unsigned.eq_ignore_ascii_case("inf") || unsigned.eq_ignore_ascii_case("infinity");
+    let value = if trimmed.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY };
+    is_infinite.then_some(value)
+}
+
+/// Whether it is `nan`, with or without letters and digits in parentheses.
+fn is_nan(text: &str) -> bool {
+    let (name, rest) = text.split_at_checked(3).unwrap_or((text, ""));
+    let inner = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let is_name = |inner: &str| inner.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    name.eq_ignore_ascii_case("nan") && (rest.is_empty() || inner.is_some_and(is_name))
 }
 
 /// Reads a number of double precision.
@@ -260,6 +267,9 @@ pub fn parse_f64(text: &str) -> Result<f64> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if let Some(value) = special(trimmed) {
         return Ok(value);
+    }
+    if let Some(number) = hex_float::parse(trimmed, hex_float::DOUBLE) {
+        return number.ok_or_else(|| float_range(DataType::Float8, text));
     }
     match trimmed.parse::<f64>() {
         Ok(value) if value.is_infinite() || value == 0.0 && lost_all(trimmed) => {
@@ -274,6 +284,11 @@ pub(super) fn parse_f32(text: &str) -> Result<f32> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if let Some(value) = special(trimmed) {
         return Ok(value as f32);
+    }
+    if let Some(number) = hex_float::parse(trimmed, hex_float::SINGLE) {
+        // It has no more digits than a number of single precision.
+        let number = number.map(|number| number as f32);
+        return number.ok_or_else(|| float_range(DataType::Float4, text));
     }
     match trimmed.parse::<f32>() {
         Ok(value) if value.is_infinite() || value == 0.0 && lost_all(trimmed) => {

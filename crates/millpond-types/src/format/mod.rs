@@ -9,6 +9,7 @@ pub mod bytea;
 mod calendar;
 pub mod datetime;
 mod float;
+mod hex_float;
 mod integer;
 pub mod interval;
 pub mod json;

@@ -143,3 +143,9 @@ select id from tp where a = '2024-01-01 00:00:00.125';
 select '2024-01-01 00:00:00.987654'::timestamp(3), cast('2024-01-01 00:00:00.987654+00' as timestamptz(1));
 select max(a), min(c) from tp;
 drop table tp;
+-- Numbers as C reads them.
+select '0x1.8p-3'::float8, '-0xff'::float4, 'nan(1)'::float8, '0x1.fffffffffffff8p1023'::float8;
+select '0x1.8p-3'::float8, '-0xff'::float4, 'nan(1)'::float8, '(-1,1)'::tid, '(,7)'::tid;
+select '0x1p'::float4;
+select '(-1,-1)'::tid;
+select ' {"a": [1, 2]} '::json #> '{}', ' 7 '::json #> '{}', ' "x" '::json #>> '{}';
