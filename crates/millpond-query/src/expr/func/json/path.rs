@@ -48,6 +48,9 @@ fn follow<'a>(args: &[Datum<'a>]) -> Result<Option<(u32, &'a [u8])>> {
             })
             .collect(),
     };
+    if steps.is_empty() && *oid == JSON {
+        return Ok(Some((*oid, whole(bytes))));
+    }
     let mut at = *bytes;
     for step in steps {
         let Some(step) = step else { return Ok(None) };
@@ -61,6 +64,14 @@ fn follow<'a>(args: &[Datum<'a>]) -> Result<Option<(u32, &'a [u8])>> {
         at = next;
     }
     Ok(Some((*oid, at)))
+}
+
+/// A text of JSON without the blanks around it. Those before a scalar stay, as in PostgreSQL.
+fn whole(bytes: &[u8]) -> &[u8] {
+    match bytes.trim_ascii_start() {
+        trimmed @ [b'{' | b'[', ..] => trimmed.trim_ascii_end(),
+        _ => bytes.trim_ascii_end(),
+    }
 }
 
 fn part(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
