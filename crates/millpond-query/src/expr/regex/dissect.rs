@@ -78,6 +78,30 @@ impl Search<'_> {
         own.len() == other.len() && own.iter().zip(other).all(same)
     }
 
+    /// Whether a part of the text is what a group has matched, some number of times. An empty match
+    /// is there as often as it is wanted. What a group has not matched is not there even 0 times.
+    fn is_repeated(
+        &self,
+        group: Option<(usize, usize)>,
+        (min, max): (u32, Option<u32>),
+        from: usize,
+        to: usize,
+    ) -> bool {
+        let Some((start, end)) = group else { return false };
+        let (length, whole) = (end - start, to - from);
+        if length == 0 || whole == 0 {
+            return whole == 0 && (length == 0 || min == 0);
+        }
+        let count = whole / length;
+        whole.is_multiple_of(length)
+            && count >= min as usize
+            && max.is_none_or(|max| count <= max as usize)
+            && (0..count).all(|place| {
+                let from = from + place * length;
+                self.is_same(group, from, from + length)
+            })
+    }
+
     /// The ends of a node's matches, in the order in which it prefers them.
     pub(super) fn preferred_ends(&self, id: NodeId, from: usize, to: usize) -> Result<Vec<usize>> {
         let mut ends = Vec::new();
@@ -124,18 +148,13 @@ impl Search<'_> {
         groups: &mut Groups,
         depth: usize,
     ) -> Result<bool> {
-        // What a group that has matched nothing refers to does not match even zero times.
-        if let Node::BackRef(number) = self.regex.tree.nodes[child]
-            && groups[number].is_none()
-        {
-            return Ok(false);
+        if let Node::BackRef(number) = self.regex.tree.nodes[child] {
+            return Ok(self.is_repeated(groups[number], (min, max), from, to));
         }
         if from == to && min == 0 {
             // A group that can match nothing has then done so, rather than not matched.
             let before = groups.clone();
-            let is_back_ref = matches!(self.regex.tree.nodes[child], Node::BackRef(_));
-            if !is_back_ref
-                && self.matches(self.regex.program(child)?, from, to)?
+            if self.matches(self.regex.program(child)?, from, to)?
                 && !self.dissect(child, from, to, groups, depth)?
             {
                 *groups = before;

@@ -41,6 +41,8 @@ pub(super) enum Step {
 pub(super) struct Program {
     pub(super) steps: Vec<Step>,
     first: First,
+    /// While it is made: within how many back references, which pass over conditions.
+    back_refs: usize,
     /// Lists of threads that are not in use.
     spare: RefCell<Vec<Threads>>,
 }
@@ -50,7 +52,8 @@ type First = Option<Box<[bool; 128]>>;
 
 impl Program {
     pub(super) fn of(tree: &Tree, node: NodeId) -> Result<Self> {
-        let mut program = Program { steps: Vec::new(), first: None, spare: RefCell::default() };
+        let mut program =
+            Program { steps: Vec::new(), first: None, back_refs: 0, spare: RefCell::default() };
         program.compile(tree, node, 0)?;
         program.push(Step::Match)?;
         program.first = program.first_characters(tree);
@@ -141,6 +144,7 @@ impl Program {
             Node::Set(_) => {
                 self.push(Step::Set(id))?;
             }
+            Node::Assert(_) | Node::Look { .. } if self.back_refs > 0 => {}
             Node::Assert(assert) => {
                 self.push(Step::Assert(*assert))?;
             }
@@ -155,8 +159,13 @@ impl Program {
             Node::Alternatives(branches) => self.alternatives(tree, branches, depth)?,
             Node::Repeat { child, min, max } => self.repeat(tree, *child, *min, *max, depth)?,
             Node::Capture(_, child) => self.compile(tree, *child, depth)?,
-            // All that the group may have matched. What it did match is compared later.
-            Node::BackRef(number) => self.compile(tree, tree.groups[number - 1], depth)?,
+            // All that the group may have matched, wherever it stands. What it did match is
+            // compared later.
+            Node::BackRef(number) => {
+                self.back_refs += 1;
+                self.compile(tree, tree.groups[number - 1], depth)?;
+                self.back_refs -= 1;
+            }
         }
         Ok(())
     }
