@@ -115,3 +115,9 @@ select regexp_replace('a+b aab', '(?b)a\{2\}\(b\)', '<\1>'), 'a|b' ~ '(?b)^a|b$'
 select regexp_match('a)b', '(?e)a)(b)'), regexp_matches('aab', 'a\{2\}\(b\)', 'b'), regexp_match('ab', 'a+?', 'e');
 select 'a' ~ '(?b)a\{2';
 select 'a' ~ '***?';
+-- Zones in templates.
+set timezone = 'Asia/Kathmandu';
+select to_char('2024-07-01 09:08:07.5+00'::timestamptz, 'TZ tz OF TZH:TZM FMTZH'), to_timestamp('2024-07-01 -5:30', 'YYYY-MM-DD TZH:TZM');
+set timezone = 'Europe/Berlin';
+select to_char('2024-07-01 09:08:07.5+00'::timestamptz, 'TZ tz OF TZH:TZM FMTZH'), to_timestamp('2024-03-31 02:30', 'YYYY-MM-DD HH24:MI');
+reset timezone;
