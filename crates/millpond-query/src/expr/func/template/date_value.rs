@@ -115,3 +115,26 @@ impl DateTime {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{date_read, number_read};
+    use super::Template;
+    use crate::types::Zone;
+
+    proptest! {
+        #[test]
+        fn no_template_panics(
+            template in "((FM|TM|FX)?(YYYY|IYYY|Y,YYY|YY|Y|CC|J|Q|MM|RM|Mon|DDD|IDDD|DD|ID|D|Day|IW|WW|W|\
+                AM|BC|HH24|HH12|MI|SSSSS|SS|MS|US|FF3|TZH|TZM|TZ)(TH|th)?[-/,:;. \"é]?){0,5}",
+            text in "[-+0-9]{0,12}[-+0-9:.,TapmbcIVXé ]{0,24}",
+        ) {
+            let _ = Template::new(&template).and_then(|template| template.read(&text));
+            let _ = date_read::date(&text, &template);
+            let _ = date_read::timestamp(&text, &template, Zone::UTC);
+            let _ = number_read::read(&text, &template);
+        }
+    }
+}
