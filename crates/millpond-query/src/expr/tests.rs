@@ -90,6 +90,7 @@ const ANSWERS: &[&str] = &[
     include_str!("answers/json.txt"),
     include_str!("answers/jsonpath_datetime.txt"),
     include_str!("answers/jsonpath_keyvalue.txt"),
+    include_str!("answers/jsonpath_random.txt"),
     include_str!("answers/math.txt"),
     include_str!("answers/operators.txt"),
     include_str!("answers/random.txt"),

@@ -118,15 +118,19 @@ impl<'a> Lexer<'a> {
             let exponent = digits(end + 1 + sign);
             if exponent > end + 1 + sign {
                 end = exponent;
+            } else if sign > 0 && !is_octal {
+                let text = rest.get(..end + 2).unwrap_or(rest);
+                let message = "invalid numeric literal at or near";
+                return Err(syntax(format!("{message} \"{text}\" of jsonpath input")));
             }
         }
-        let tail = rest.get(end..).unwrap_or("");
-        if is_octal || tail.starts_with(|c: char| !is_special(c)) {
-            let length = tail.find(is_special).unwrap_or(tail.len());
-            let junk = rest.get(..end + length).unwrap_or(rest);
-            return Err(syntax(format!(
-                "trailing junk after numeric literal at or near \"{junk}\" of jsonpath input"
-            )));
+        // The first character that does not belong there is shown.
+        let end = if is_octal { 1 } else { end };
+        let junk = rest.get(end..).and_then(|tail| tail.chars().next());
+        if let Some(junk) = junk.filter(|c| !is_special(*c)) {
+            let text = rest.get(..end + junk.len_utf8()).unwrap_or(rest);
+            let message = "trailing junk after numeric literal at or near";
+            return Err(syntax(format!("{message} \"{text}\" of jsonpath input")));
         }
         self.place += end;
         Ok(Token::Number(rest.get(..end).unwrap_or("").to_owned()))

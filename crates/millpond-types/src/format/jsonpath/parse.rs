@@ -1,9 +1,9 @@
 //! The grammar of paths.
 
+mod steps;
+
 use super::lexer::{Lexer, Token, near};
-use super::{
-    Arith, Compare, Expr, Flags, JsonPath, MAX_DEPTH, MAX_OPERATORS, Method, Step, syntax, too_deep,
-};
+use super::{Arith, Compare, Expr, Flags, JsonPath, MAX_DEPTH, MAX_OPERATORS, syntax, too_deep};
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
 
@@ -21,8 +21,12 @@ pub(super) fn path(text: &str) -> Result<JsonPath> {
     }
     let expr = parser.or()?;
     match parser.token {
-        Token::End => Ok(JsonPath { lax, expr }),
-        _ => Err(parser.unexpected()),
+        Token::End => {}
+        _ => return Err(parser.unexpected()),
+    }
+    match parser.misplaced {
+        Some(what) => Err(syntax(what)),
+        None => Ok(JsonPath { lax, expr }),
     }
 }
 
@@ -36,13 +40,24 @@ struct Parser<'a> {
     /// In how many filters and subscripts this place is.
     filters: usize,
     subscripts: usize,
+    /// The first word that may not stand where it does. Errors of syntax come before it.
+    misplaced: Option<&'static str>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Self> {
         let mut lexer = Lexer::new(text);
         let (token, written) = lexer.next()?;
-        Ok(Self { lexer, token, written, depth: 0, operators: 0, filters: 0, subscripts: 0 })
+        Ok(Self {
+            lexer,
+            token,
+            written,
+            depth: 0,
+            operators: 0,
+            filters: 0,
+            subscripts: 0,
+            misplaced: None,
+        })
     }
 
     /// Takes the next word.
@@ -271,14 +286,14 @@ impl<'a> Parser<'a> {
         }
         if self.is_word("last") {
             if self.subscripts == 0 {
-                return Err(syntax("LAST is allowed only in array subscripts"));
+                self.misplaced.get_or_insert("LAST is allowed only in array subscripts");
             }
             self.take()?;
             return Ok(Expr::Last);
         }
         match &self.token {
             Token::Sign("@") if self.filters == 0 => {
-                return Err(syntax("@ is not allowed in root expressions"));
+                self.misplaced.get_or_insert("@ is not allowed in root expressions");
             }
             Token::Sign("$" | "@" | "(") | Token::String(_) | Token::Variable(_) => {}
             Token::Number(_) => {}
@@ -304,101 +319,6 @@ impl<'a> Parser<'a> {
             return Ok(Expr::IsUnknown(Box::new(inner)));
         }
         Ok(inner)
-    }
-
-    fn step(&mut self) -> Result<Step> {
-        if self.eat("[")? {
-            return self.subscript();
-        }
-        if self.eat("?")? {
-            self.expect("(")?;
-            self.filters += 1;
-            let inner = self.or()?;
-            self.filters -= 1;
-            let inner = self.predicate(inner)?;
-            self.expect(")")?;
-            return Ok(Step::Filter(inner));
-        }
-        self.expect(".")?;
-        if self.eat("*")? {
-            return Ok(Step::AnyKey);
-        }
-        if self.eat("**")? {
-            return self.levels();
-        }
-        match self.take()? {
-            Token::String(key) => Ok(Step::Key(key)),
-            Token::Name(name) if self.is_sign("(") => self.method(&name),
-            Token::Name(key) => Ok(Step::Key(key)),
-            other => {
-                self.token = other;
-                Err(self.unexpected())
-            }
-        }
-    }
-
-    fn method(&mut self, name: &str) -> Result<Step> {
-        let name = name.to_ascii_lowercase();
-        let method = Method::of(&name);
-        if method.is_none() && name != "datetime" {
-            return Err(self.unexpected());
-        }
-        self.expect("(")?;
-        let step = match (method, &self.token) {
-            (Some(method), _) => Step::Method(method),
-            (None, Token::String(_)) => Step::Datetime(Some(self.string()?)),
-            (None, _) => Step::Datetime(None),
-        };
-        self.expect(")")?;
-        Ok(step)
-    }
-
-    fn subscript(&mut self) -> Result<Step> {
-        if self.eat("*")? {
-            self.expect("]")?;
-            return Ok(Step::AnyArray);
-        }
-        self.subscripts += 1;
-        let mut list = Vec::new();
-        loop {
-            let from = self.or()?;
-            let from = *self.value(from)?;
-            let to = match self.eat_word("to")? {
-                true => {
-                    let to = self.or()?;
-                    Some(*self.value(to)?)
-                }
-                false => None,
-            };
-            list.push((from, to));
-            if !self.eat(",")? {
-                break;
-            }
-        }
-        self.subscripts -= 1;
-        self.expect("]")?;
-        Ok(Step::Index(list))
-    }
-
-    fn levels(&mut self) -> Result<Step> {
-        if !self.eat("{")? {
-            return Ok(Step::Any(0, Step::LAST_LEVEL));
-        }
-        let first = self.level()?;
-        let last = if self.eat_word("to")? { self.level()? } else { first };
-        self.expect("}")?;
-        Ok(Step::Any(first, last))
-    }
-
-    fn level(&mut self) -> Result<u32> {
-        if self.eat_word("last")? {
-            return Ok(Step::LAST_LEVEL);
-        }
-        let Token::Number(number) = &self.token else { return Err(self.unexpected()) };
-        let level = number.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok());
-        let level = level.ok_or_else(|| self.unexpected())?;
-        self.take()?;
-        Ok(level)
     }
 }
 

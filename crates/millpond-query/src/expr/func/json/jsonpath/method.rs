@@ -26,7 +26,7 @@ impl<'a> Evaluation<'_, 'a> {
     ) -> Result<()> {
         match method {
             Method::Type => made.push(Item::Text(type_of(item).to_owned())),
-            Method::Size => made.push(self.size(item, scope)?),
+            Method::Size => made.extend(self.size(item, scope)?),
             Method::Double => made.push(double(item)?),
             // It has a step of its own.
             Method::KeyValue => {}
@@ -45,16 +45,18 @@ impl<'a> Evaluation<'_, 'a> {
         Ok(())
     }
 
-    fn size(&self, item: &Item<'a>, scope: &Scope<'a>) -> Result<Item<'a>> {
+    /// `None` where a strict path forgives that it is no array.
+    fn size(&self, item: &Item<'a>, scope: &Scope<'a>) -> Result<Option<Item<'a>>> {
         let length = match item.json() {
             Some(Json::Array(array)) => array.len(),
-            _ if self.is_lax() || scope.forgiving => 1,
+            _ if self.is_lax() => 1,
+            _ if scope.forgiving => return Ok(None),
             _ => {
                 let state = SqlState::SQL_JSON_ARRAY_NOT_FOUND;
                 return Err(wrong_item(state, Method::Size, "an array"));
             }
         };
-        Ok(Item::Number(Numeric::from(i64::try_from(length).unwrap_or(i64::MAX))))
+        Ok(Some(Item::Number(Numeric::from(i64::try_from(length).unwrap_or(i64::MAX)))))
     }
 }
 
