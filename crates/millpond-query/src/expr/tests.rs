@@ -2,7 +2,7 @@ use super::bind::{Binder, NoColumns, ParamTypes};
 use super::*;
 use crate::error::SqlError;
 use crate::parse::{Source, parse_expression};
-use crate::settings::Settings;
+use crate::settings::{SessionSettings, Settings};
 
 fn try_eval(sql: &str) -> Result<(String, DataType), SqlError> {
     let ast = parse_expression(sql)?;

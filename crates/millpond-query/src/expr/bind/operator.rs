@@ -288,8 +288,9 @@ impl Binder<'_> {
         if is_record(a.ty) && is_record(b.ty) && !self.records.are_alike(a.ty, b.ty) {
             return Ok(compared_records(op, a, b).expr);
         }
-        let has_order = |ty: Ty| !matches!(ty, Ty::Known(ty) if !is_ordered(ty));
-        if !matches!(op, Compare::Eq | Compare::Ne) && !(has_order(a.ty) && has_order(b.ty)) {
+        let has_no_order = |ty: Ty| matches!(ty, Ty::Known(ty) if !is_ordered(ty));
+        let is_equality = matches!(op, Compare::Eq | Compare::Ne);
+        if !is_equality && (has_no_order(a.ty) || has_no_order(b.ty)) {
             return Err(no_operator(op.symbol(), a.ty, b.ty));
         }
         let pair = self.alike(a, b, op.symbol())?;

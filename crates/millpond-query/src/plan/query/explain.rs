@@ -1,9 +1,11 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
+mod aggregation;
+
 use super::gather::gathered_scan;
 use super::node::{
-    Acceleration, Aggregate, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan,
-    Strategy, SubPlan,
+    Acceleration, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan, Strategy,
+    SubPlan,
 };
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
@@ -161,33 +163,6 @@ impl Explain<'_> {
         self.own_node(node, place.below(), filters, false);
     }
 
-    /// An aggregation of which threads do a part.
-    fn in_parts<'n>(
-        &mut self,
-        aggregate: &'n Aggregate,
-        (node, scan, workers): (&'n Node, &'n Scan, usize),
-        place: Place,
-        filters: Vec<&'n Expr>,
-        is_root: bool,
-    ) {
-        let title = self.title(node);
-        self.head(place, format!("Finalize {title}"));
-        self.notes(node, place);
-        self.filters(node, place, filters);
-        if is_root {
-            self.once(place);
-        }
-        self.shared.push(scan.slot);
-        let gather = place.below();
-        self.head(gather, "Gather".into());
-        self.note(gather, format!("Workers Planned: {workers}"));
-        let partial = gather.below();
-        self.head(partial, format!("Partial {title}"));
-        self.group_keys(aggregate, partial);
-        self.children(node, partial);
-        self.subplans(node, place);
-    }
-
     fn own_node<'n>(
         &mut self,
         node: &'n Node,
@@ -321,30 +296,6 @@ impl Explain<'_> {
             self.note(place, format!("Hash Cond: {}", conjunction(equalities)));
         }
         self.condition("Join Filter", join.on.as_ref(), place);
-    }
-
-    fn group_keys(&mut self, aggregate: &Aggregate, place: Place) {
-        match &aggregate.sets {
-            None if aggregate.keys.is_empty() => {}
-            None => {
-                let keys = self.list(&aggregate.keys);
-                self.note(place, format!("Group Key: {keys}"));
-            }
-            Some(sets) => {
-                for set in sets {
-                    let keys: Vec<String> = set
-                        .iter()
-                        .filter_map(|key| aggregate.keys.get(*key))
-                        .map(|key| self.shown(key))
-                        .collect();
-                    let text = match keys.is_empty() {
-                        true => "Group Key: ()".to_owned(),
-                        false => format!("Hash Key: {}", keys.join(", ")),
-                    };
-                    self.note(place, text);
-                }
-            }
-        }
     }
 
     fn condition(&mut self, what: &str, condition: Option<&Expr>, place: Place) {

@@ -2,19 +2,17 @@
 
 use std::cmp::Ordering;
 
-use millpond_types::Interval;
-use millpond_types::numeric::{NumericSum, Small};
-use millpond_types::other::INTERVAL;
+use millpond_types::numeric::Small;
 
 use super::moments::{Moments, Pairs};
+use super::sum::Sum;
 use crate::analyze::tree::{AggregateFunction as F, JsonKind};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::expr::int::of_column;
-use crate::expr::interval_math;
 use crate::expr::json_aggregate as json;
 use crate::expr::{Arith, Env, Expr, arith, check_length};
 use crate::types::FormatOptions;
-use crate::{DataType, Datum, Numeric, Value};
+use crate::{DataType, Datum, Value};
 
 /// The state of an aggregate function. Values come in the order in which they count.
 #[derive(Debug)]
@@ -31,16 +29,6 @@ pub(crate) enum Accumulator {
     Pairs(Box<Pairs>),
     /// All values: those of an ordered-set aggregate come sorted.
     Values(Vec<Value>),
-}
-
-/// A sum, and of how many values.
-#[derive(Debug, Default)]
-pub(crate) struct Sum {
-    count: i64,
-    /// Of integers and decimal numbers. Nothing overflows before the end.
-    numbers: NumericSum,
-    /// Of floats and the rest. It is elsewhere, because most of many groups do without.
-    other: Option<Box<Value>>,
 }
 
 /// Whether a NULL is a value that counts.
@@ -268,100 +256,9 @@ impl Accumulator {
     }
 }
 
-impl Sum {
-    fn add(&mut self, function: F, datum: Datum<'_>) -> Result<usize> {
-        self.count += 1;
-        let datum = match datum {
-            Datum::Numeric(number) => {
-                self.numbers.add(number)?;
-                return Ok(0);
-            }
-            // An average is of double precision.
-            Datum::Float4(value) if function == F::Avg => Datum::Float8(value.into()),
-            datum => datum,
-        };
-        if let Some(int) = datum.as_i64() {
-            self.numbers.add_int(int)?;
-            return Ok(0);
-        }
-        let Some(sum) = &mut self.other else {
-            self.other = Some(Box::new(datum.to_value()));
-            return Ok(size_of::<Value>());
-        };
-        **sum = match (sum.as_datum(), datum) {
-            (Datum::Other(INTERVAL, sum), Datum::Other(INTERVAL, more)) => {
-                interval_math::add(interval(sum)?, interval(more)?)?.into()
-            }
-            (sum, more) => arith::apply(Arith::Add, sum, more)?,
-        };
-        Ok(0)
-    }
-
-    fn add_small(&mut self, small: Small) -> Result<usize> {
-        self.count += 1;
-        self.numbers.add_small(small)?;
-        Ok(0)
-    }
-
-    /// The sum of integers and decimal numbers: an integer as long as it is one of few digits.
-    fn numbers_value(&self) -> Result<Value> {
-        Ok(match self.numbers.int().map(i64::try_from) {
-            _ if self.count == 0 => Value::Null,
-            Some(Ok(int)) => Value::Int8(int),
-            _ => Value::Numeric(self.numbers.total()?),
-        })
-    }
-
-    fn total(&self, ty: DataType) -> Result<Value> {
-        Ok(match (&self.other, ty) {
-            _ if self.count == 0 => Value::Null,
-            (Some(sum), _) => Value::clone(sum),
-            (None, DataType::Int8) => {
-                let int = self.numbers.int().and_then(|sum| i64::try_from(sum).ok());
-                let out_of_range =
-                    || SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range");
-                Value::Int8(int.ok_or_else(out_of_range)?)
-            }
-            (None, _) => Value::Numeric(self.numbers.total()?),
-        })
-    }
-
-    fn average(&self, ty: DataType) -> Result<Value> {
-        if self.count == 0 {
-            return Ok(Value::Null);
-        }
-        if let Some(Value::Other(INTERVAL, sum)) = self.other.as_deref() {
-            return Ok(interval_math::divide(interval(sum)?, self.count as f64)?.into());
-        }
-        let count = match ty {
-            DataType::Float8 => Value::Float8(self.count as f64),
-            _ => Value::Numeric(Numeric::from(self.count)),
-        };
-        let sum = match (&self.other, ty) {
-            (Some(sum), _) => Value::clone(sum),
-            (None, DataType::Float8) => Value::Float8(self.numbers.int().unwrap_or(0) as f64),
-            (None, _) => Value::Numeric(self.numbers.total()?),
-        };
-        arith::apply(Arith::Div, sum.as_datum(), count.as_datum())
-    }
-}
-
-/// The average of that many values with this sum, in type `ty`.
-pub(crate) fn average_of(sum: &Datum<'_>, count: i64, ty: DataType) -> Result<Value> {
-    let mut total = Sum::default();
-    total.add(F::Avg, *sum)?;
-    total.count = count;
-    total.average(ty)
-}
-
 #[cold]
 fn no_parts() -> SqlError {
     SqlError::internal("an aggregate that is not put together of parts")
-}
-
-/// An interval of its bytes.
-pub(super) fn interval(bytes: &[u8]) -> Result<Interval> {
-    Interval::from_bytes(bytes).ok_or_else(|| SqlError::internal("a damaged interval"))
 }
 
 fn add_extreme(best: &mut Value, function: F, datum: Datum<'_>) -> Result<usize> {
@@ -435,60 +332,4 @@ pub(super) fn as_f64(datum: Datum<'_>) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test")]
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Values of one type, and NULLs.
-    fn values() -> impl Strategy<Value = Vec<Value>> {
-        let number = |text: String| Value::Numeric(text.parse().unwrap());
-        prop_oneof![
-            of((-5i32..5).prop_map(Value::Int4)),
-            of(any::<i64>().prop_map(Value::Int8)),
-            of("-?[0-9]{1,12}\\.[0-9]{0,6}".prop_map(number)),
-            of("-?[0-2]\\.0{1,3}|NaN|Infinity".prop_map(number)),
-        ]
-    }
-
-    fn of(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Vec<Value>> {
-        prop::collection::vec(prop_oneof![1 => Just(Value::Null), 5 => values], 0..40)
-    }
-
-    fn taken(function: F, values: &[Value]) -> Accumulator {
-        let mut state = Accumulator::new(function);
-        for value in values {
-            state.add(function, value.as_datum(), Datum::Null).unwrap();
-        }
-        state
-    }
-
-    fn result(function: F, state: &Accumulator) -> Value {
-        let ty = match function {
-            F::Count => DataType::Int8,
-            _ => DataType::Numeric { precision_scale: None },
-        };
-        state.finish(function, ty, Datum::Null, &FormatOptions::default()).unwrap()
-    }
-
-    proptest! {
-        #[test]
-        fn parts_give_what_the_whole_gives(values in values(), cuts in prop::collection::vec(0usize..40, 0..5)) {
-            for function in [F::Count, F::Sum, F::Avg, F::Min, F::Max] {
-                let whole = taken(function, &values);
-                let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (values.len() + 1)).collect();
-                cuts.extend([0, values.len()]);
-                cuts.sort_unstable();
-                let mut state = Accumulator::new(function);
-                for range in cuts.windows(2) {
-                    let part = taken(function, &values[range[0]..range[1]]).part().unwrap();
-                    state.add_part(function, part.each_ref().map(Value::as_datum)).unwrap();
-                }
-                let (expected, found) = (result(function, &whole), result(function, &state));
-                prop_assert_eq!(format!("{:?}", expected), format!("{:?}", found), "{:?}", function);
-            }
-        }
-    }
-}
+mod tests;

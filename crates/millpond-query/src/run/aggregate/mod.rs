@@ -9,16 +9,19 @@ mod hypothetical;
 mod moments;
 mod ordered_set;
 mod parts;
+mod put_together;
+mod sum;
 
-pub(crate) use accumulator::{Accumulator, average_of};
+pub(crate) use accumulator::Accumulator;
 pub(crate) use moments::{FloatMoments, Pairs};
 pub(super) use parts::{PartGroups, Parts};
+pub(crate) use sum::average_of;
 
 use smallvec::SmallVec;
 
 use self::call::CallState;
 use self::groups::Groups;
-use super::gather::{Fragment, can_settle, settled, workers_for};
+use super::gather::Fragment;
 use super::overflow::Overflow;
 use super::state::State;
 use super::{Context, SlotRow, kept};
@@ -26,7 +29,7 @@ use crate::Value;
 use crate::analyze::tree::{AggregateCall, Slot};
 use crate::error::Result;
 use crate::expr::{Expr, Val};
-use crate::memory::row_bytes::{self, damaged};
+use crate::memory::row_bytes::damaged;
 use crate::memory::{Held, Rows};
 use crate::plan::query::node::{Aggregate, Strategy};
 
@@ -299,69 +302,6 @@ impl AggregateState {
             }
         }
         self.phase = Phase::Giving(Box::new(groups), 0);
-        Ok(())
-    }
-
-    /// Lets threads aggregate what they read of the input, if that is worth it.
-    fn begin_parts(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<bool> {
-        if workers_for(&aggregate.input, cx.work())? == 0 {
-            return Ok(false);
-        }
-        let of_calls = aggregate.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter));
-        if !can_settle(aggregate.keys.iter().chain(of_calls), &[&aggregate.input], cx)? {
-            return Ok(false);
-        }
-        let Some(mut begun) = self.input.begin_fragment(&aggregate.input, cx)? else {
-            return Ok(false);
-        };
-        begun.aggregate(Parts::of(aggregate, &|expr| settled(expr, cx))?);
-        self.fragment = Some(begun.start(cx)?);
-        Ok(true)
-    }
-
-    /// Puts the groups of threads together.
-    fn add_parts(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
-        let mut groups = Groups::default();
-        let Some(mut fragment) = self.fragment.take() else { return Ok(()) };
-        while fragment.advance(cx)? {
-            cx.work().tick()?;
-            self.add_part(fragment.bytes(), &mut groups, aggregate, cx)?;
-        }
-        // Groups for which there is no room are parts, too.
-        self.fragment = Some(fragment);
-        self.give_all(groups, aggregate, cx)
-    }
-
-    /// Adds a thread's group to that of the same keys; or keeps it, if there is no room.
-    fn add_part(
-        &mut self,
-        part: &[u8],
-        groups: &mut Groups,
-        aggregate: &Aggregate,
-        cx: &Context<'_>,
-    ) -> Result<()> {
-        let values = row_bytes::read(part)?;
-        let count = aggregate.keys.len();
-        let (keys, states) = values.split_at_checked(count).ok_or_else(damaged)?;
-        let keys: Keys<'_> = keys.iter().map(|key| Val::Borrowed(*key)).collect();
-        let whole: Vec<usize> = (0..count).collect();
-        groups.set_key((0, &whole), &keys);
-        let (held, overflow) = (&mut self.held, &mut self.overflow);
-        let found = groups.calls_of(aggregate, &whole, || Ok(keys), cx.work(), held, overflow)?;
-        let Some(calls) = found else {
-            return self.overflow.push(groups.key(), &[0; 4], part, cx.work());
-        };
-        let mut states = states.chunks_exact(2);
-        for (place, (call, state)) in aggregate.calls.iter().zip(calls).enumerate() {
-            if aggregate.state_of(place) != place {
-                continue;
-            }
-            let Some(&[first, second]) = states.next() else { return Err(damaged()) };
-            let grown = state.add_part(call, [first, second])?;
-            if grown > 0 {
-                self.held.grow(grown)?;
-            }
-        }
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 
 use millpond_types::other::INTERVAL;
 
-use super::accumulator::{as_f64, interval};
+use super::accumulator::as_f64;
+use super::sum::interval;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::interval_math::{add, multiply, subtract};
 use crate::types::array;

@@ -2,7 +2,10 @@
 //! statement that ends takes its threads along.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../common/mod.rs"]
 mod common;
+
+mod parts;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -109,33 +112,20 @@ const GATHERED: &[&str] = &[
         order by n, 1",
     "select id from item where ('{\"a\": ' || id || '}')::jsonb @? '$.a ? (@ > 4990)' order by n, 1",
     "select id from item where width_bucket(n, 0, 3000, 30) = 7 and power(line, 2) > 3 order by n, 1",
-    // Groups of parts, in the order of their first rows.
-    "select v, count(*), sum(n), avg(n), min(n), max(d) from item group by v",
-    "select part, line, count(*), sum(id), avg(id), max(v) from item group by part, line",
-    "select nullif(part % 7, 3), bool_and(n > 10), bool_or(line = 3), bit_or(id), bit_and(line), bit_xor(part) \
-        from item group by 1",
-    "select count(*), count(nullif(part, 7)), sum(id::bigint * 1000000007), avg(part), min(v), max(n), \
-        count(*) filter (where line = 2), sum(n) filter (where v < 'text 3') from item",
-    "select count(*), sum(n), avg(n), max(v), bool_and(n > 1), bit_or(id) from item where n < 0 and line > 1",
-    "select sum(case when line = 1 then 'NaN' when part = 999 then 'Infinity' else n end), bool_or(line = 2) from item",
-    "select part % 3, sum(case when id % 2 = 0 then 'Infinity' else '-Infinity' end::numeric), \
-        max(case when id % 2 = 0 then 1.0 else 1.00 end), min(case when id % 2 = 0 then 1.0 else 1.00 end) \
-        from item group by 1",
-    "select p.name, count(*), sum(i.n), avg(p.size) from item i join part p on p.id + 0 = i.part group by 1",
-    "select o.status, count(i.id), sum(i.n) from ord o left join item i on i.id = o.id and i.line = 1 \
-        where o.total > 100 group by 1",
-    "select s.x, count(*), sum(s.n) from (select part % 5 as x, n from item where line > 0) s group by 1 having sum(s.n) > 7",
-    "select line, sum(n) + 1, sum(n) / count(*) from item group by line order by 2 desc",
-    "select part % 10, count(*) from item where n > (select avg(n) from item) group by 1",
     // Sides of set operations.
     "select id from item where line = 1 and n > 1200 except select id from ord where status = 'F' order by 1",
 ];
 
 #[test]
 fn answers_are_those_of_one_thread() {
+    each_is_as_of_one_thread(GATHERED);
+}
+
+/// Runs queries with one thread and with several. The rows are the same, in the same order.
+fn each_is_as_of_one_thread(queries: &[&str]) {
     let (_fresh, mut c) = with_tables();
     c.batch("set timezone = 'CET-1CEST'").unwrap();
-    for query in GATHERED {
+    for query in queries {
         alone(&mut c);
         let expected = rows(&mut c, query);
         assert!(!plan(&mut c, query).contains("Gather"), "{query}");
@@ -147,61 +137,6 @@ fn answers_are_those_of_one_thread() {
             assert_eq!(rows(&mut c, query), expected, "{query}\n{shown}");
         }
     }
-}
-
-#[test]
-fn threads_aggregate_what_has_parts() {
-    let (_fresh, mut c) = with_tables();
-    together(&mut c);
-    let has_parts = |c: &mut Connection, select: &str| {
-        let shown = plan(c, &format!("{select} from item group by line"));
-        shown.contains("Partial HashAggregate") && shown.contains("Finalize HashAggregate")
-    };
-    for select in ["select line, count(*)", "select sum(n), min(v)", "select avg(id), bit_or(part)"]
-    {
-        assert!(has_parts(&mut c, select), "{select}");
-    }
-    // Their results depend on the order of all rows, or on all values.
-    for select in [
-        "select sum(n::float8)",
-        "select avg(n::real)",
-        "select string_agg(v, ',')",
-        "select array_agg(id)",
-        "select count(distinct v)",
-        "select stddev(n)",
-        "select line, max(ctid)",
-        "select sum(make_interval(secs => 1))",
-    ] {
-        assert!(!has_parts(&mut c, select), "{select}");
-    }
-}
-
-#[test]
-fn groups_of_parts_need_no_more_memory_than_others() {
-    let (fresh, mut c) = with_tables();
-    let query = "select id, line, count(*), sum(n), max(v) from item where n > 1 group by id, line order by 1, 2";
-    alone(&mut c);
-    let expected = rows(&mut c, query);
-    together(&mut c);
-    c.batch("set work_mem = '64kB'").unwrap();
-    assert!(plan(&mut c, query).contains("Partial HashAggregate"));
-    assert_eq!(rows(&mut c, query), expected);
-    assert_eq!(fresh.database.query_memory_used(), 0);
-}
-
-#[test]
-fn an_error_in_a_part_is_the_statements() {
-    let (fresh, mut c) = with_tables();
-    together(&mut c);
-    for query in [
-        "select sum(n / (line - 2)) from item",
-        "select part, count(*) from item group by part, 1 / (id - 4000)",
-        "select line, sum(n) filter (where 1 / (id - 3) > 0) from item group by line",
-    ] {
-        let error = c.query(query, &[]).unwrap_err();
-        assert_eq!(error.sqlstate, SqlState::DIVISION_BY_ZERO, "{query}");
-    }
-    assert_eq!(fresh.database.query_memory_used(), 0);
 }
 
 /// Threads get the bytes of rows alone.

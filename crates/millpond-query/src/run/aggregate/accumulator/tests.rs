@@ -1,0 +1,56 @@
+//! Parts of aggregations, and the whole.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Values of one type, and NULLs.
+fn values() -> impl Strategy<Value = Vec<Value>> {
+    let number = |text: String| Value::Numeric(text.parse().unwrap());
+    prop_oneof![
+        of((-5i32..5).prop_map(Value::Int4)),
+        of(any::<i64>().prop_map(Value::Int8)),
+        of("-?[0-9]{1,12}\\.[0-9]{0,6}".prop_map(number)),
+        of("-?[0-2]\\.0{1,3}|NaN|Infinity".prop_map(number)),
+    ]
+}
+
+fn of(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Vec<Value>> {
+    prop::collection::vec(prop_oneof![1 => Just(Value::Null), 5 => values], 0..40)
+}
+
+fn taken(function: F, values: &[Value]) -> Accumulator {
+    let mut state = Accumulator::new(function);
+    for value in values {
+        state.add(function, value.as_datum(), Datum::Null).unwrap();
+    }
+    state
+}
+
+fn result(function: F, state: &Accumulator) -> Value {
+    let ty = match function {
+        F::Count => DataType::Int8,
+        _ => DataType::Numeric { precision_scale: None },
+    };
+    state.finish(function, ty, Datum::Null, &FormatOptions::default()).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn parts_give_what_the_whole_gives(values in values(), cuts in prop::collection::vec(0usize..40, 0..5)) {
+        for function in [F::Count, F::Sum, F::Avg, F::Min, F::Max] {
+            let whole = taken(function, &values);
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (values.len() + 1)).collect();
+            cuts.extend([0, values.len()]);
+            cuts.sort_unstable();
+            let mut state = Accumulator::new(function);
+            for range in cuts.windows(2) {
+                let part = taken(function, &values[range[0]..range[1]]).part().unwrap();
+                state.add_part(function, part.each_ref().map(Value::as_datum)).unwrap();
+            }
+            let (expected, found) = (result(function, &whole), result(function, &state));
+            prop_assert_eq!(format!("{:?}", expected), format!("{:?}", found), "{:?}", function);
+        }
+    }
+}
