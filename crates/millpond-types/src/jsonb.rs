@@ -10,6 +10,10 @@
 //!
 //! Names of an object are distinct, the shorter first, and bytewise among those of one length.
 
+mod depth;
+
+pub use depth::is_too_deep;
+
 use super::NumericRef;
 use super::numeric;
 use super::string_key::encode_string;

@@ -95,7 +95,7 @@ pub enum RowOutcome {
     Changed,
 }
 
-/// Who made a row version, and who has changed or locked it since.
+/// The transactions that have made, changed or locked a row version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowTransactions {
     /// The transaction that made it.

@@ -255,7 +255,7 @@ impl Level<'_> {
         let (e, own) = match source {
             Source::Call(e, own) => (e, *own),
             Source::Unnest(args, at) => {
-                return set_function::bind(self, binder, args, *at, "unnest");
+                return set_function::bind(self, binder, args, *at, "unnest", true);
             }
         };
         if let Node::FuncCall(call) = &e.node
@@ -264,7 +264,7 @@ impl Level<'_> {
         {
             refuse_variadic(call)?;
             let (function, columns) =
-                set_function::bind(self, binder, &call.args, e.location, name)?;
+                set_function::bind(self, binder, &call.args, e.location, name, true)?;
             return definition::applied(function, columns, own, e.location, self.analyzer.source);
         }
         definition::only_for_records(own, self.analyzer.source)?;

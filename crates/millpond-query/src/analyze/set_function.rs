@@ -25,13 +25,15 @@ pub(super) fn is_set_function(name: &str) -> bool {
 /// The columns of a function's rows. One without a name is called like the function's item.
 pub(super) type Columns = Vec<(Option<Cow<'static, str>>, DataType)>;
 
-/// Binds a call of one with these arguments, whose name without its schema is given.
+/// Binds a call of one with these arguments, whose name without its schema is given: in FROM, or in
+/// a select list.
 pub(super) fn bind(
     level: &Level<'_>,
     binder: &mut Binder<'_>,
     written: &[tree::Expr],
     at: u32,
     name: &str,
+    in_from: bool,
 ) -> Result<(SetFunction, Columns)> {
     let args = binder.call_arguments(name, written, at, level)?;
     let base = args.first().map(|base| base.ty);
@@ -39,7 +41,8 @@ pub(super) fn bind(
         let error = binder.place_literal(error, &written.iter().collect::<Vec<_>>());
         binder.source.place(error, at)
     })?;
-    let fields = if func.fills_rows() { fields_of_base(name, base, binder)? } else { None };
+    let fields =
+        if func.fills_rows() { fields_of_base(name, base, in_from, binder)? } else { None };
     let (kind, columns): (_, Columns) = match fields {
         Some(fields) => {
             let column = |(name, ty): &(String, DataType)| (Some(Cow::Owned(name.clone())), *ty);
@@ -67,10 +70,18 @@ fn of_catalog(
 }
 
 /// The columns of the rows that a function fills, which are those of its first argument. `None`: of
-/// that it is only known that it is a row.
-fn fields_of_base(name: &str, base: Option<Ty>, binder: &Binder<'_>) -> Result<Option<RecordType>> {
+/// that it is only known that it is a row. In FROM, a row that is no relation's does not say it.
+fn fields_of_base(
+    name: &str,
+    base: Option<Ty>,
+    in_from: bool,
+    binder: &Binder<'_>,
+) -> Result<Option<RecordType>> {
     match base {
-        Some(Ty::Known(ty)) if ty.oid() == RECORD => Ok(binder.records.fields(ty)),
+        Some(Ty::Known(ty)) if ty.oid() == RECORD => {
+            let says_it = !in_from || binder.records.is_of_relation(ty);
+            Ok(binder.records.fields(ty).filter(|_| says_it))
+        }
         _ => {
             let what = format!("first argument of {name} must be a row type");
             Err(SqlError::new(SqlState::DATATYPE_MISMATCH, what))
@@ -103,7 +114,7 @@ impl Level<'_> {
             return Err(placed(error, call, at, binder));
         }
         refuse_variadic(call)?;
-        let (function, columns) = bind(self, binder, &call.args, at, name)?;
+        let (function, columns) = bind(self, binder, &call.args, at, name, false)?;
         if let SetFunctionKind::Rows(func) = function.kind
             && func.needs_definition()
         {

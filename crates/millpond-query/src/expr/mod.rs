@@ -242,16 +242,14 @@ impl Expr {
         waits
     }
 
-    /// Whether it reads pages besides those of its row: by a subquery, or by such a function.
-    pub(crate) fn reads_pages(&self) -> bool {
-        let mut reads = false;
+    /// Whether it may have to wait, or may take so long that it must not be computed where others
+    /// wait for it: it reads pages besides those of its row, or calls a function.
+    pub(crate) fn may_take_long(&self) -> bool {
+        let mut may = false;
         self.walk_all(&mut |e| {
-            reads |= match e {
-                Expr::Func(func, _) => func.reads_pages(),
-                e => matches!(e, Expr::SubPlan(_)),
-            };
+            may |= matches!(e, Expr::Func(..) | Expr::SubPlan(_) | Expr::Arith(Arith::Power, _));
         });
-        reads
+        may
     }
 
     /// `value op ANY (array)` or `value op ALL (array)`, if it is one.

@@ -153,7 +153,7 @@ impl Planner<'_> {
         }
         let tables = [FromTable::only(table, alias)];
         let mut output = Output::of_list(items, Some(&FromScope(&tables)), binder)?;
-        output.waits |= output.exprs.iter().any(Expr::reads_pages);
+        output.waits |= output.exprs.iter().any(Expr::may_take_long);
         Ok(Some(output))
     }
 

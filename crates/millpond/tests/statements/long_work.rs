@@ -49,6 +49,21 @@ fn a_change_that_computes_for_long_happens_once() {
         (&format!("update t set n = n + case k when 2 then {long} else 1 end"), "UPDATE 3\n"),
         ("select k, n from t order by k", "k|n\n1|2\n2|63364\n3|4\nSELECT 3\n"),
         (&format!("delete from t where k = 1 or n > 2 * {long} - 1"), "DELETE 2\n"),
+        (
+            &format!("insert into t values (9, 9) returning n + {long} - {long}"),
+            "?column?\n9\nINSERT 0 1\n",
+        ),
+        (
+            &format!("update t set n = n + 1 where k = 9 returning n + {long} - {long}"),
+            "?column?\n10\nUPDATE 1\n",
+        ),
+        (
+            &format!(
+                "update t set n = n + 1 from (values (9)) v (k) where t.k = v.k returning n + {long} - {long}"
+            ),
+            "?column?\n11\nUPDATE 1\n",
+        ),
+        ("select n from t where k = 9", "n\n11\nSELECT 1\n"),
     ] {
         assert_eq!(run(&mut connection, sql), answer, "{sql}");
     }

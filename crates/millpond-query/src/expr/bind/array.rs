@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::array::{ALL, ANY, CONSTRUCT, ELEMENT, NEST, SLICE, comparison_code};
 use crate::expr::func::catalog::Proc;
 use crate::expr::func::pattern::any::{ALL as MATCHES_ALL, ANY as MATCHES_ANY, operator_code};
-use crate::expr::types::{Ty, comparable, is_int, unify};
+use crate::expr::types::{Ty, comparable, is_int, is_ordered, unify};
 use crate::expr::{Compare, Expr, Func};
 use crate::types::array::too_many_dimensions;
 use crate::{DataType, Value};
@@ -258,6 +258,9 @@ impl Binder<'_> {
             (_, Ty::Known(ty)) => ty.element(),
         };
         let element = element.ok_or_else(no_array)?;
+        if !is_ordered(element) && !matches!(symbol, "=" | "<>") {
+            return Err(no_operator(symbol, left.ty, Ty::Known(element)));
+        }
         let common = match left.ty {
             Ty::Known(own) if is_int(own) && is_int(element) => None,
             Ty::Known(own) => Some(

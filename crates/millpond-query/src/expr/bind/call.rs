@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param, Proc};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{NUMERIC, Ty, is_castable, is_implicit, unify};
+use crate::expr::types::{NUMERIC, Ty, is_castable, is_implicit, is_ordered, unify};
 use crate::expr::{Expr, Func, quoted_name};
 use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
@@ -62,6 +62,10 @@ impl Binder<'_> {
             MinMaxOp::Least => ("least", "LEAST"),
         };
         let (list, ty) = self.alternatives(args, what, scope)?;
+        if !is_ordered(ty) {
+            let what = format!("could not identify a comparison function for type {ty}");
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, what));
+        }
         let func = Func::exactly(name, &[Param::AnyElement])?;
         Ok(Typed::known(Expr::Func(func, list), ty))
     }

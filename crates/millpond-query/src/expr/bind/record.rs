@@ -19,7 +19,16 @@ pub(crate) type RecordType = Rc<[(String, DataType)]>;
 
 /// The record types of a statement. A type's modifier is the number of its fields' list.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RecordTypes(Rc<RefCell<Vec<RecordType>>>);
+pub(crate) struct RecordTypes(Rc<RefCell<Vec<(RecordType, Origin)>>>);
+
+/// What a record is the row of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// `ROW(..)` and the like.
+    Constructor,
+    /// A relation.
+    Relation,
+}
 
 /// The row of an item of FROM.
 pub struct WholeRow {
@@ -35,9 +44,20 @@ pub struct WholeRow {
 const FIRST_MODIFIER: i32 = -2;
 
 impl RecordTypes {
-    /// A record of these fields. `presence` is NULL where there is no record.
+    /// A record of these fields, as `ROW(..)` makes it. `presence` is NULL where there is no
+    /// record.
     pub(crate) fn make(
         &self,
+        fields: Vec<(String, DataType)>,
+        presence: Expr,
+        values: impl IntoIterator<Item = Expr>,
+    ) -> Result<(Expr, DataType)> {
+        self.make_of(Origin::Constructor, fields, presence, values)
+    }
+
+    fn make_of(
+        &self,
+        origin: Origin,
         fields: Vec<(String, DataType)>,
         presence: Expr,
         values: impl IntoIterator<Item = Expr>,
@@ -48,16 +68,17 @@ impl RecordTypes {
             let pushed = record::push_field(&field, &mut header);
             pushed.ok_or_else(|| SqlError::internal("a name is too long"))?;
         }
-        let ty = self.add(fields.into())?;
+        let ty = self.add(fields.into(), origin)?;
         let mut args = vec![Expr::Const(Value::Bytea(header)), presence];
         args.extend(values);
         Ok((Expr::Func(Func::new(&MAKE), args), ty))
     }
 
-    fn add(&self, fields: RecordType) -> Result<DataType> {
+    fn add(&self, fields: RecordType, origin: Origin) -> Result<DataType> {
         let mut types = self.0.borrow_mut();
-        let place = types.iter().position(|known| *known == fields).unwrap_or_else(|| {
-            types.push(fields);
+        let added = (fields, origin);
+        let place = types.iter().position(|known| *known == added).unwrap_or_else(|| {
+            types.push(added);
             types.len() - 1
         });
         let place = i32::try_from(place).ok().and_then(|place| FIRST_MODIFIER.checked_sub(place));
@@ -77,6 +98,15 @@ impl RecordTypes {
 
     /// The fields of a type; `None` if it is no record, or one of which nothing is known.
     pub(crate) fn fields(&self, ty: DataType) -> Option<RecordType> {
+        self.known(ty).map(|(fields, _)| fields)
+    }
+
+    /// Whether a type is that of a relation's rows.
+    pub(crate) fn is_of_relation(&self, ty: DataType) -> bool {
+        self.known(ty).is_some_and(|(_, origin)| origin == Origin::Relation)
+    }
+
+    fn known(&self, ty: DataType) -> Option<(RecordType, Origin)> {
         let DataType::Other { oid: RECORD, typmod } = ty else { return None };
         let place = usize::try_from(FIRST_MODIFIER.checked_sub(typmod)?).ok()?;
         self.0.borrow().get(place).cloned()
@@ -119,7 +149,8 @@ impl Binder<'_> {
         {
             return Ok(Typed::known(value.clone(), *ty));
         }
-        let (expr, ty) = self.records.make(row.fields, row.presence, row.values)?;
+        let Self { records, .. } = self;
+        let (expr, ty) = records.make_of(Origin::Relation, row.fields, row.presence, row.values)?;
         Ok(Typed::known(expr, ty))
     }
 
@@ -181,7 +212,8 @@ impl Binder<'_> {
         scope.row_type(&ty.names)
     }
 
-    /// A cast to the type of a table's rows: of NULL, or of a row with as many fields.
+    /// A cast to the type of a table's rows: of NULL, of `ROW(..)` with as many fields, or of a row
+    /// of the table.
     pub(super) fn row_cast(
         &mut self,
         arg: &tree::Expr,
@@ -191,27 +223,39 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let record = self.bind(arg, scope)?;
         let name = || names.last().map_or("", |name| &**name);
-        match record.ty {
+        let from = match record.ty {
             Ty::Unknown if record.expr == Expr::NULL => {
-                return Ok(Typed::known(Expr::NULL, self.records.add(columns.into())?));
+                let ty = self.records.add(columns.into(), Origin::Relation)?;
+                return Ok(Typed::known(Expr::NULL, ty));
             }
             Ty::Unknown => return Err(SqlError::unsupported("a row as a text")),
             Ty::Known(ty) if ty.oid() != RECORD => {
                 return Err(cannot_cast(&ty.base().to_string(), name()));
             }
-            Ty::Known(_) => {}
+            Ty::Known(ty) => ty,
+        };
+        let fields = self.records.fields(from).unwrap_or_default();
+        if self.records.is_of_relation(from) {
+            let is_same = *fields == *columns;
+            return if is_same { Ok(record) } else { Err(cannot_cast("record", name())) };
         }
-        let fields = self.fields_of(&record)?;
+        let values = match record.expr {
+            Expr::Func(func, args) if func == Func::new(&MAKE) => args,
+            _ => return Err(SqlError::unsupported("a cast of such a row")),
+        };
         if fields.len() != columns.len() {
             let what = if fields.len() < columns.len() { "few" } else { "many" };
             let error = cannot_cast("record", name());
             return Err(error.detail(format!("Input has too {what} columns.")));
         }
-        let mut values = Vec::with_capacity(fields.len());
-        for ((_, value), (_, ty)) in fields.into_iter().zip(&columns) {
-            values.push(self.coerce(value, *ty, Coercion::Explicit)?);
+        let mut values = values.into_iter();
+        let (_, presence) = (values.next(), values.next());
+        let mut converted = Vec::with_capacity(columns.len());
+        for ((value, (_, own)), (_, ty)) in values.zip(fields.iter()).zip(&columns) {
+            converted.push(self.coerce(Typed::known(value, *own), *ty, Coercion::Explicit)?);
         }
-        let (expr, ty) = self.records.make(columns, record.expr, values)?;
+        let presence = presence.unwrap_or(Expr::NULL);
+        let (expr, ty) = self.records.make_of(Origin::Relation, columns, presence, converted)?;
         Ok(Typed::known(expr, ty))
     }
 

@@ -131,14 +131,6 @@ impl Proc {
         self
     }
 
-    /// It reads pages, for which it may have to wait.
-    pub(super) const fn reads_pages(mut self) -> Self {
-        if let Body::Datums(body) = self.body {
-            self.body = Body::Pages(body);
-        }
-        self
-    }
-
     /// Whether it returns rows, or records of several columns.
     pub(crate) fn makes_rows(&self) -> bool {
         matches!(self.body, Body::Rows(_) | Body::Records(_))

@@ -95,8 +95,6 @@ enum Body {
     Rows(Rows),
     /// One whose rows have the columns that its call defines.
     Records(Records),
-    /// A function of values that reads pages, for which it may have to wait.
-    Pages(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
     /// A function that may sleep.
     Sleep(fn(&[Datum<'_>], &Env<'_>) -> Result<Value>),
 }
@@ -275,11 +273,6 @@ impl Func {
         matches!(self.0.body, Body::Lock(_) | Body::Sleep(_))
     }
 
-    /// Whether it reads pages, for which it may have to wait. It can be called again after that.
-    pub(crate) fn reads_pages(self) -> bool {
-        matches!(self.0.body, Body::Pages(_))
-    }
-
     /// Whether it makes time stamps of dates, to compare them with time stamps without zone.
     pub(crate) fn is_date_in_order(self) -> bool {
         std::ptr::eq(self.0, &datetime::DATE_IN_ORDER)
@@ -340,7 +333,7 @@ fn call_with<'a>(proc: &Proc, datums: &[Datum<'_>], env: &Env<'_>) -> Result<Val
         return Ok(Val::Borrowed(Datum::Null));
     }
     let value = match proc.body {
-        Body::Datums(body) | Body::Pages(body) | Body::Sleep(body) => body(datums, env)?,
+        Body::Datums(body) | Body::Sleep(body) => body(datums, env)?,
         Body::Lock(function) => session::lock(function, datums, env)?,
         Body::Exprs(_) | Body::Conversion | Body::OfOperator(_) => {
             return Err(SqlError::internal("a function that is not called"));

@@ -39,7 +39,7 @@ const fn of_row(
     result: Param,
     body: fn(&[Datum<'_>], &Env<'_>) -> Result<Value>,
 ) -> Proc {
-    proc(0, name, &[OID, INT8], result, Body::Datums(body)).reads_pages().stable()
+    proc(0, name, &[OID, INT8], result, Body::Datums(body)).stable()
 }
 
 /// The system column of that name, of a row whose table and place are these columns.
@@ -55,7 +55,7 @@ pub(crate) fn as_column_of_row(func: Func, args: &[Expr]) -> Option<(&'static st
     Some((name, args.get(1)?))
 }
 
-/// What a row's header says of its transactions.
+/// What a row's header says of its transactions; NULL if there is no row.
 fn of(
     row: &[Datum<'_>],
     env: &Env<'_>,
@@ -65,10 +65,10 @@ fn of(
     let &[Datum::Int8(table), Datum::Int8(place)] = row else {
         return Err(wrong_arguments(row.len()));
     };
-    let session = env.facts.session.ok_or_else(|| SqlError::internal("a row of no session"))?;
+    let Some(session) = env.facts.session else { return Ok(Value::Null) };
     let catalog = session.catalog();
     let table = u32::try_from(table).ok().and_then(|oid| catalog.table(oid));
-    let table = table.ok_or_else(|| SqlError::internal("a row of no table"))?;
+    let Some(table) = table else { return Ok(Value::Null) };
     let found = session.row_transactions(table, Tid::from_u64(place.cast_unsigned()))?;
     Ok(found.map_or(Value::Null, |found| xid(ty, take(found))))
 }

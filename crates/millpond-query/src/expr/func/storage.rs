@@ -16,11 +16,8 @@ use crate::relation_size::{self, fork_bytes};
 macro_rules! of_relation {
     ($oid:literal $name:literal: $of:expr) => {
         [
-            proc($oid, $name, &[OID], INT8, body!(env, |oid: i64| size(oid, env, $of)))
-                .reads_pages()
-                .volatile(),
+            proc($oid, $name, &[OID], INT8, body!(env, |oid: i64| size(oid, env, $of))).volatile(),
             proc(0, $name, &[TEXT], INT8, body!(env, |name: &str| size_named(name, env, $of)))
-                .reads_pages()
                 .volatile(),
         ]
     };
@@ -34,7 +31,6 @@ pub(super) static PROCS: &[Proc] = &[
         INT8,
         body!(env, |oid: i64, fork: &str| fork_bytes(fork).and_then(|of| size(oid, env, of))),
     )
-    .reads_pages()
     .volatile(),
     proc(
         0,
@@ -45,7 +41,6 @@ pub(super) static PROCS: &[Proc] = &[
             fork_bytes(fork).and_then(|of| size_named(name, env, of))
         }),
     )
-    .reads_pages()
     .volatile(),
     proc(2999, "pg_relation_filenode", &[OID], OID, body!(env, |oid: i64| filenode(oid, env)))
         .stable(),

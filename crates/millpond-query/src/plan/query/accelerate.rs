@@ -175,7 +175,7 @@ pub(super) fn is_work_of_threads(expr: &Expr, is_computed: &dyn Fn(&SubPlanCall)
     may_compute(expr, is_computed, Executor::Own)
 }
 
-/// Who is to compute an expression.
+/// What is to compute an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Executor {
     /// Threads of Millpond's own executor. What takes long there looks whether it is to stop.

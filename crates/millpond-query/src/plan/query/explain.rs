@@ -145,7 +145,9 @@ impl Explain<'_> {
     /// A node with conditions that its rows must meet.
     fn node<'n>(&mut self, node: &'n Node, place: Place, filters: Vec<&'n Expr>, is_root: bool) {
         let planned = gathered_scan(node).map(|scan| (scan, (self.workers)(&scan.table)));
-        let Some((scan, workers)) = planned.filter(|(_, workers)| *workers > 0) else {
+        let is_planned =
+            |(scan, workers): &(&Scan, usize)| *workers > 0 && !self.shared.contains(&scan.slot);
+        let Some((scan, workers)) = planned.filter(is_planned) else {
             return self.own_node(node, place, filters, is_root);
         };
         if let Node::Aggregate(aggregate) = node {

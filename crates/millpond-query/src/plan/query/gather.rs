@@ -127,7 +127,8 @@ impl Marking<'_> {
             }
             Node::Aggregate(aggregate) if self.can_aggregate(aggregate) => {
                 aggregate.in_parts = true;
-                self.inner_sides(&mut aggregate.input);
+                // If a subquery fails, threads may still read.
+                self.below(&mut aggregate.input, true);
             }
             Node::Aggregate(aggregate) => self.below(&mut aggregate.input, true),
             Node::SetOp { left, right, .. } => {

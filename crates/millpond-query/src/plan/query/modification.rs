@@ -49,7 +49,7 @@ impl Planning<'_> {
         let returned = values.split_off(columns.len().min(values.len()));
         self.finish_recheck(&mut recheck, &local)?;
         // What is returned is computed after the change, which can't be taken back any more.
-        let can_begin_unwaiting = one_row && !returned.iter().any(Expr::reads_pages);
+        let can_begin_unwaiting = one_row && !returned.iter().any(Expr::may_take_long);
         let plan = self.plan_of_level(root, Output::new(Vec::new(), Vec::new()), &local)?;
         let (target, alias) = (*target, alias.clone());
         let selected = Selected { plan, target, alias, recheck, can_begin_unwaiting };

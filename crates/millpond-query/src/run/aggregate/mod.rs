@@ -14,7 +14,7 @@ mod sum;
 
 pub(crate) use accumulator::Accumulator;
 pub(crate) use moments::{FloatMoments, Pairs};
-pub(super) use parts::{PartGroups, Parts};
+pub(super) use parts::{PartGroups, PartialAggregation};
 pub(crate) use sum::average_of;
 
 use smallvec::SmallVec;
@@ -257,7 +257,7 @@ impl AggregateState {
 
     /// Reads all rows into their groups.
     fn hash(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
-        let whole = [(0..aggregate.keys.len()).collect()];
+        let whole = [put_together::whole(aggregate)];
         let sets = aggregate.sets.as_deref().unwrap_or(&whole);
         let mut groups = Groups::default();
         let mut calls = Calls::new(aggregate);
@@ -291,7 +291,7 @@ impl AggregateState {
         aggregate: &Aggregate,
         cx: &Context<'_>,
     ) -> Result<()> {
-        let whole = [(0..aggregate.keys.len()).collect()];
+        let whole = [put_together::whole(aggregate)];
         let sets = aggregate.sets.as_deref().unwrap_or(&whole);
         if groups.is_empty() {
             for set in sets.iter().enumerate().filter(|(_, set)| set.is_empty()) {
@@ -307,7 +307,7 @@ impl AggregateState {
 
     /// The same for rows that found no room, of which each has its grouping set.
     fn hash_overflow(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
-        let whole = [(0..aggregate.keys.len()).collect()];
+        let whole = [put_together::whole(aggregate)];
         let sets = aggregate.sets.as_deref().unwrap_or(&whole);
         let mut groups = Groups::default();
         while let Some((number, row)) = self.overflow.next()? {
@@ -316,7 +316,7 @@ impl AggregateState {
                 let mut part = std::mem::take(&mut self.row);
                 part.clear();
                 part.extend_from_slice(row);
-                self.add_part(&part, &mut groups, aggregate, cx)?;
+                self.add_part(&part, (&mut groups, &whole[0]), aggregate, cx)?;
                 self.row = part;
                 continue;
             }

@@ -29,8 +29,8 @@ const MOST_BYTES: usize = 128 << 10;
 /// About what a group takes beside its key and its states.
 const BYTES_OF_GROUP: usize = 64;
 
-/// What threads do with each row: for all of them.
-pub(in crate::run) struct Parts {
+/// What all threads do with each row.
+pub(in crate::run) struct PartialAggregation {
     keys: Vec<Expr>,
     calls: Vec<Call>,
 }
@@ -41,8 +41,8 @@ struct Call {
     filter: Option<Expr>,
 }
 
-impl Parts {
-    /// Those of an aggregation, with expressions for threads.
+impl PartialAggregation {
+    /// An aggregation, with expressions for threads.
     pub(super) fn of(
         aggregate: &Aggregate,
         settled: &dyn Fn(&Expr) -> Result<Expr>,
@@ -99,7 +99,7 @@ pub(in crate::run) struct PartGroups {
 }
 
 impl PartGroups {
-    /// Forgets them.
+    /// Forgets the groups.
     pub(in crate::run) fn clear(&mut self) {
         self.numbers.clear();
         self.keys.clear();
@@ -109,7 +109,11 @@ impl PartGroups {
     }
 
     /// Takes the row of `env` in. True if the groups are to be given now.
-    pub(in crate::run) fn add(&mut self, parts: &Parts, env: &Env<'_>) -> Result<bool> {
+    pub(in crate::run) fn add(
+        &mut self,
+        parts: &PartialAggregation,
+        env: &Env<'_>,
+    ) -> Result<bool> {
         let group = self.group(parts, env)?;
         let count = parts.calls.len();
         let states = self.states.get_mut(group * count..(group + 1) * count).unwrap_or_default();
@@ -117,7 +121,7 @@ impl PartGroups {
         Ok(self.bytes > MOST_BYTES)
     }
 
-    fn group(&mut self, parts: &Parts, env: &Env<'_>) -> Result<usize> {
+    fn group(&mut self, parts: &PartialAggregation, env: &Env<'_>) -> Result<usize> {
         let mut keys = SmallVec::<[Val<'_>; 4]>::new();
         self.key.clear();
         for key in &parts.keys {
@@ -153,7 +157,7 @@ impl PartGroups {
     /// Gives the groups, and forgets them. `row` takes the bytes of each.
     pub(in crate::run) fn give(
         &mut self,
-        parts: &Parts,
+        parts: &PartialAggregation,
         mut row: impl FnMut(&[u8], &[u8]),
     ) -> Result<()> {
         let count = parts.calls.len();

@@ -1,7 +1,7 @@
 //! The session's part of an aggregation in parts: see [`parts`](super::parts).
 
 use super::groups::Groups;
-use super::{AggregateState, Keys, Parts};
+use super::{AggregateState, Keys, PartialAggregation};
 use crate::error::Result;
 use crate::expr::Val;
 use crate::memory::row_bytes::{self, damaged};
@@ -26,40 +26,40 @@ impl AggregateState {
         let Some(mut begun) = self.input.begin_fragment(&aggregate.input, cx)? else {
             return Ok(false);
         };
-        begun.aggregate(Parts::of(aggregate, &|expr| settled(expr, cx))?);
+        begun.aggregate(PartialAggregation::of(aggregate, &|expr| settled(expr, cx))?);
         self.fragment = Some(begun.start(cx)?);
         Ok(true)
     }
 
     /// Puts the groups of threads together.
     pub(super) fn add_parts(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
+        let whole = whole(aggregate);
         let mut groups = Groups::default();
         let Some(mut fragment) = self.fragment.take() else { return Ok(()) };
         while fragment.advance(cx)? {
             cx.work().tick()?;
-            self.add_part(fragment.bytes(), &mut groups, aggregate, cx)?;
+            self.add_part(fragment.bytes(), (&mut groups, &whole), aggregate, cx)?;
         }
         // Groups for which there is no room are parts, too.
         self.fragment = Some(fragment);
         self.give_all(groups, aggregate, cx)
     }
 
-    /// Adds a thread's group to that of the same keys; or keeps it, if there is no room.
+    /// Adds a thread's group to that of the same keys; or keeps it, if there is no room. `whole`
+    /// are the places of all keys.
     pub(super) fn add_part(
         &mut self,
         part: &[u8],
-        groups: &mut Groups,
+        (groups, whole): (&mut Groups, &Vec<usize>),
         aggregate: &Aggregate,
         cx: &Context<'_>,
     ) -> Result<()> {
         let values = row_bytes::read(part)?;
-        let count = aggregate.keys.len();
-        let (keys, states) = values.split_at_checked(count).ok_or_else(damaged)?;
+        let (keys, states) = values.split_at_checked(whole.len()).ok_or_else(damaged)?;
         let keys: Keys<'_> = keys.iter().map(|key| Val::Borrowed(*key)).collect();
-        let whole: Vec<usize> = (0..count).collect();
-        groups.set_key((0, &whole), &keys);
+        groups.set_key((0, whole), &keys);
         let (held, overflow) = (&mut self.held, &mut self.overflow);
-        let found = groups.calls_of(aggregate, &whole, || Ok(keys), cx.work(), held, overflow)?;
+        let found = groups.calls_of(aggregate, whole, || Ok(keys), cx.work(), held, overflow)?;
         let Some(calls) = found else {
             return self.overflow.push(groups.key(), &[0; 4], part, cx.work());
         };
@@ -76,4 +76,9 @@ impl AggregateState {
         }
         Ok(())
     }
+}
+
+/// The places of all keys.
+pub(super) fn whole(aggregate: &Aggregate) -> Vec<usize> {
+    (0..aggregate.keys.len()).collect()
 }

@@ -1,5 +1,5 @@
 //! Parts of plans that run on several cores: the scan of a large table, with the filters and the
-//! joins by hash tables and indexes above it.
+//! joins by hash tables and indexes above it, and the aggregation of its rows.
 //!
 //! The planner marks where such a *fragment* ends ([`plan::query::gather`]). What is above it, and
 //! what fills the hash tables, runs in the session. When the fragment begins, the session decides
@@ -37,7 +37,7 @@ use self::chunk_work::{ChunkSource, OwnWork, work_off};
 use self::exchange::{Exchange, Piece};
 use self::program::{Program, Step};
 use self::runner::Runner;
-use super::aggregate::Parts;
+use super::aggregate::PartialAggregation;
 use super::{Context, Work, kept};
 use crate::analyze::tree::{JoinKind, Slot, slot_of};
 use crate::error::Result;
@@ -142,7 +142,7 @@ pub(super) struct Begun<'p> {
     shared: ParallelScan,
     own: ScanWorker,
     steps: Vec<Step>,
-    parts: Option<Parts>,
+    parts: Option<PartialAggregation>,
     /// The slots of its rows.
     output: Vec<Slot>,
 }
@@ -197,7 +197,7 @@ impl<'p> Begun<'p> {
     }
 
     /// Its rows are aggregated: it gives groups.
-    pub(super) fn aggregate(&mut self, parts: Parts) {
+    pub(super) fn aggregate(&mut self, parts: PartialAggregation) {
         self.parts = Some(parts);
     }
 

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::plan::external::Surroundings;
 use crate::plan::query::node::{KeptColumns, SlotKind};
-use crate::run::aggregate::Parts;
+use crate::run::aggregate::PartialAggregation;
 
 /// A fragment of a plan, for all threads.
 pub(super) struct Program {
@@ -28,7 +28,7 @@ pub(super) struct Program {
     pub(super) filter: Option<Expr>,
     pub(super) steps: Vec<Step>,
     /// How rows are aggregated that have passed all steps. Then the session gets groups.
-    pub(super) parts: Option<Parts>,
+    pub(super) parts: Option<PartialAggregation>,
     /// The slots whose rows the session gets.
     pub(super) output: Vec<Slot>,
     pub(super) kinds: Arc<[SlotKind]>,

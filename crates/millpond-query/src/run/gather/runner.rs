@@ -46,7 +46,7 @@ pub(super) struct Runner {
     place: Place,
     offsets: ColumnOffsets,
     key: Vec<u8>,
-    /// Those of the chunk, if rows are aggregated.
+    /// The groups of the chunk, if rows are aggregated.
     groups: PartGroups,
     surroundings: LocalSurroundings,
 }

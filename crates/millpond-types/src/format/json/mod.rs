@@ -2,8 +2,8 @@
 
 mod parse;
 
-use crate::jsonb::Json;
 use crate::jsonb::write::{MAX_LENGTH, TooLong};
+use crate::jsonb::{Json, is_too_deep};
 
 use crate::error::{DataException, Result};
 use crate::sqlstate::SqlState;
@@ -21,6 +21,14 @@ pub(super) fn check(text: &str) -> Result<()> {
 fn syntax(detail: impl Into<String>) -> DataException {
     DataException::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
         .detail(detail)
+}
+
+/// An error if a value that was made of others nests too deep: 54001.
+pub fn check_depth(bytes: &[u8]) -> Result<()> {
+    match Json::from_bytes(bytes) {
+        Some(value) if is_too_deep(value) => Err(too_deep()),
+        _ => Ok(()),
+    }
 }
 
 #[cold]

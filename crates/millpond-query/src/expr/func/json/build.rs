@@ -7,7 +7,7 @@ use super::super::catalog::{ANY, BOOL, Param, Proc, RECORD_TYPE, proc};
 use super::super::value::{body, wrong_arguments};
 use super::encode::{jsonb_array_of, name_text, write_jsonb, write_list, write_record, write_text};
 use super::{
-    JSON_TYPE, JSONB_TYPE, TEXT_ARRAY, invalid, json_value, jsonb_value, object_bytes, texts,
+    JSON_TYPE, JSONB_TYPE, TEXT_ARRAY, invalid, json_value, made_value, object_bytes, texts,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
@@ -106,7 +106,7 @@ fn to_jsonb(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [value] = args else { return Err(wrong_arguments(args.len())) };
     let mut out = Vec::new();
     write_jsonb(value, options(env), &mut out)?;
-    Ok(jsonb_value(out))
+    made_value(out)
 }
 
 /// With a second argument that is true, each element of the outermost dimension has a line.
@@ -196,7 +196,7 @@ pub(super) fn members_of(pairs: &[Datum<'_>], options: &FormatOptions) -> Result
         members.push((key_text(key, options)?, bytes));
     }
     let members = members.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-    object_bytes(members).map(jsonb_value)
+    object_bytes(members).and_then(made_value)
 }
 
 type Pairs<'a> = Vec<(Option<&'a str>, Option<&'a str>)>;
@@ -271,5 +271,5 @@ fn jsonb_of_pairs(pairs: Pairs<'_>) -> Result<Value> {
         write_jsonb(&value, &FormatOptions::default(), &mut bytes)?;
         members.push((name.ok_or_else(no_name)?, bytes));
     }
-    object_bytes(members.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).map(jsonb_value)
+    object_bytes(members.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).and_then(made_value)
 }

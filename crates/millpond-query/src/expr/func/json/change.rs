@@ -7,7 +7,8 @@ use super::super::operators::{Operator, Work, op};
 use super::super::value::body;
 use super::update::{Change, change};
 use super::{
-    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, list_of_texts, object_bytes,
+    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, list_of_texts, made_value,
+    object_bytes,
 };
 use crate::error::Result;
 use crate::{Datum, Value};
@@ -78,7 +79,7 @@ fn concatenated(a: &Datum<'_>, b: &Datum<'_>) -> Result<Value> {
         let parts = [elements(a, a_bytes), elements(b, b_bytes)].concat();
         array_bytes(parts.into_iter())?
     };
-    Ok(jsonb_value(bytes))
+    made_value(bytes)
 }
 
 /// Without the members of these names, or the elements that are these strings.

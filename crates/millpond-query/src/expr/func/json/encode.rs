@@ -4,7 +4,7 @@ use millpond_types::jsonb::write;
 use millpond_types::other::{JSON, JSONB, RECORD};
 use millpond_types::record::fields;
 
-use super::{jsonb_value, object_bytes};
+use super::{made_value, object_bytes};
 use crate::error::{Result, SqlError};
 use crate::expr::cast::text_of;
 use crate::expr::func::check_length;
@@ -200,7 +200,7 @@ pub(super) fn jsonb_array_of<'a>(
         }
     }
     array.end(&mut out).map_err(too_long)?;
-    Ok(jsonb_value(out))
+    made_value(out)
 }
 
 fn write_jsonb_list<'a>(

@@ -20,6 +20,7 @@ use super::catalog::{JSONB_TYPE, Param, TEXT_ARRAY, other};
 use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_of;
+use crate::types::json::check_depth;
 use crate::{Datum, Value};
 
 pub(super) use build::PROCS as BUILD;
@@ -41,6 +42,12 @@ type Part<'a> = (u32, &'a [u8]);
 
 fn jsonb_value(bytes: Vec<u8>) -> Value {
     Value::Other(JSONB, bytes.into())
+}
+
+/// A value that was made of others.
+fn made_value(bytes: Vec<u8>) -> Result<Value> {
+    check_depth(&bytes)?;
+    Ok(jsonb_value(bytes))
 }
 
 fn json_value(text: String) -> Value {

@@ -4,12 +4,12 @@
 use millpond_types::array::Dimension;
 use millpond_types::jsonb::Json;
 use millpond_types::other::{JSON, JSONB, RECORD};
-use millpond_types::record::fields;
+use millpond_types::record::{Field, fields};
 
 use super::super::catalog::{BOOL, Param, Proc, RECORD_TYPE, proc};
 use super::super::row_list::RowList;
 use super::super::value::wrong_arguments;
-use super::super::{Body, Definition, Records};
+use super::super::{Body, Definition, Records, format_type};
 use super::member::{as_text, find};
 use super::rows::each_part;
 use super::{JSON_TYPE, JSONB_TYPE, Part, invalid};
@@ -108,19 +108,45 @@ fn part_of<'a>(args: &[Datum<'a>]) -> Result<Option<Part<'a>>> {
     }
 }
 
-/// What a row has where there is no member: the values of the row that is filled, if there is one.
-fn base_of(args: &[Datum<'_>], columns: &Definition) -> Vec<Value> {
-    match args {
-        [Datum::Other(RECORD, bytes), _, ..] => {
-            fields(bytes).map(|field| field.value.to_value()).collect()
-        }
-        _ => vec![Value::Null; columns.len()],
+/// By column, the name of its member, and what it has where there is none: the row that is filled
+/// says both, if there is one.
+fn base_of<'b>(args: &[Datum<'b>], columns: &'b Definition) -> Result<Vec<(&'b str, Datum<'b>)>> {
+    let [Datum::Other(RECORD, bytes), _, ..] = args else {
+        return Ok(columns.iter().map(|(name, _)| (name.as_str(), Datum::Null)).collect());
+    };
+    let own: Vec<Field<'b>> = fields(bytes).collect();
+    if own.len() != columns.len() {
+        let what = if own.len() == 1 { "attribute" } else { "attributes" };
+        return Err(other_row(format!(
+            "Returned row contains {} {what}, but query expects {}.",
+            own.len(),
+            columns.len()
+        )));
     }
+    for (place, (field, (_, ty))) in own.iter().zip(columns.iter()).enumerate() {
+        if field.type_oid != ty.oid() {
+            let found = format_type(field.type_oid.into(), None)?;
+            return Err(other_row(format!(
+                "Returned type {found} at ordinal position {}, but query expects {}.",
+                place + 1,
+                ty.base()
+            )));
+        }
+    }
+    Ok(own.iter().map(|field| (field.name, field.value)).collect())
+}
+
+#[cold]
+fn other_row(detail: String) -> SqlError {
+    let what = "function return row and query-specified return row do not match";
+    SqlError::new(SqlState::DATATYPE_MISMATCH, what).detail(detail)
 }
 
 fn record(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
-    let base = base_of(args, columns);
-    let Some(object) = part_of(args)? else { return list.push(base) };
+    let base = base_of(args, columns)?;
+    let Some(object) = part_of(args)? else {
+        return list.push(base.iter().map(|(_, own)| own.to_value()).collect::<Vec<_>>());
+    };
     if !is_object(object) {
         // PostgreSQL tells the name of its own C function.
         let what = if is_array(object) { "an array" } else { "a scalar" };
@@ -144,7 +170,7 @@ fn record_set(
         };
         return Err(invalid(format!("cannot call {name} on {what}")));
     };
-    let base = base_of(args, columns);
+    let base = base_of(args, columns)?;
     for element in elements {
         if !is_object(element) {
             return Err(invalid(format!("argument of {name} must be an array of objects")));
@@ -157,16 +183,16 @@ fn record_set(
 /// Adds the row that an object is. What it does not have is as in `base`.
 fn push(
     (oid, bytes): Part<'_>,
-    base: &[Value],
+    base: &[(&str, Datum<'_>)],
     columns: &Definition,
     list: &mut RowList<'_>,
 ) -> Result<()> {
     let mut row = Vec::with_capacity(columns.len());
-    for ((name, ty), own) in columns.iter().zip(base) {
+    for ((_, ty), (name, own)) in columns.iter().zip(base) {
         let member = find(&[Datum::Other(oid, bytes), Datum::Text(name)])?;
         row.push(match member {
             Some(member) => column(member, name, *ty, list.env)?,
-            None => own.clone(),
+            None => own.to_value(),
         });
     }
     list.push(row)

@@ -6,7 +6,7 @@ use super::super::Body;
 use super::super::catalog::{BOOL, Proc, TEXT, proc};
 use super::super::value::wrong_arguments;
 use super::{
-    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, list_of_texts, object_bytes,
+    JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, list_of_texts, made_value, object_bytes,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
@@ -104,7 +104,7 @@ pub(super) fn change(of: &Datum<'_>, path: &Datum<'_>, change: Change<'_>) -> Re
         let verb = if matches!(change, Change::Delete) { "delete" } else { "set" };
         return Err(invalid(format!("cannot {verb} path in scalar")));
     }
-    update(value, bytes, &path, &change).map(jsonb_value)
+    update(value, bytes, &path, &change).and_then(made_value)
 }
 
 /// `jsonb_set`, for which a new value of SQL's NULL has a meaning.

@@ -16,6 +16,9 @@ impl<'a> Evaluation<'_, 'a> {
         scope: &Scope<'a>,
         found: &mut Found<'_, 'a>,
     ) -> Result<()> {
+        if last == 0 {
+            return Ok(());
+        }
         let only_leaves = first == Step::LAST_LEVEL && last == Step::LAST_LEVEL;
         let mut levels = vec![item.parts().into_iter()];
         while let Some(parts) = levels.last_mut() {
