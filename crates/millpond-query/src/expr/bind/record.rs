@@ -206,10 +206,15 @@ impl Binder<'_> {
         ty: &TypeName,
         scope: &dyn Scope,
     ) -> Result<Option<Vec<(String, DataType)>>> {
-        if !ty.typmods.is_empty() || !ty.array_bounds.is_empty() {
+        if !ty.typmods.is_empty() {
             return Ok(None);
         }
-        scope.row_type(&ty.names)
+        match scope.row_type(&ty.names)? {
+            Some(_) if !ty.array_bounds.is_empty() => {
+                Err(SqlError::unsupported("an array of a table's rows"))
+            }
+            fields => Ok(fields),
+        }
     }
 
     /// A cast to the type of a table's rows: of NULL, of `ROW(..)` with as many fields, or of a row

@@ -43,6 +43,10 @@ impl Groups {
         self.numbers.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
     /// Sets the key of a row in a grouping set, which has a number.
     pub(super) fn set_key(&mut self, set: (usize, &Vec<usize>), keys: &[Val<'_>]) {
         (self.int, self.found) = (None, None);

@@ -35,8 +35,9 @@ use crate::plan::query::node::{Aggregate, Strategy};
 
 pub(super) struct AggregateState {
     input: State,
-    /// Threads that give groups of the input.
+    /// Threads that give groups of the input, and whether to ask them.
     fragment: Option<Box<Fragment>>,
+    in_parts: bool,
     held: Held,
     phase: Phase,
     /// The group of sorted rows that is being read.
@@ -162,6 +163,7 @@ impl AggregateState {
         Ok(Self {
             input: State::new(&aggregate.input, cx)?,
             fragment: None,
+            in_parts: aggregate.in_parts,
             held: Held::new(&cx.work().resources.memory, "Aggregate"),
             phase: Phase::Reading,
             current: None,
@@ -202,8 +204,8 @@ impl AggregateState {
                     None => self.is_declined = true,
                 },
                 Phase::Reading => match (aggregate.strategy, &aggregate.sets) {
-                    _ if aggregate.in_parts && self.begin_parts(aggregate, cx)? => {
-                        self.add_parts(aggregate, cx)?;
+                    _ if self.in_parts && self.begin_parts(aggregate, cx)? => {
+                        self.in_parts = self.add_parts(aggregate, cx)?;
                     }
                     (Strategy::Plain, None) => return self.all(aggregate, cx),
                     (Strategy::Sorted, None) => return self.next_sorted(aggregate, cx),
@@ -312,14 +314,6 @@ impl AggregateState {
         let mut groups = Groups::default();
         while let Some((number, row)) = self.overflow.next()? {
             cx.work().tick()?;
-            if self.fragment.is_some() {
-                let mut part = std::mem::take(&mut self.row);
-                part.clear();
-                part.extend_from_slice(row);
-                self.add_part(&part, (&mut groups, &whole[0]), aggregate, cx)?;
-                self.row = part;
-                continue;
-            }
             kept::load(row, &self.input_slots, &mut cx.rows)?;
             let number = number.first_chunk().map(|number| u32::from_le_bytes(*number));
             let number = number.ok_or_else(damaged)? as usize;

@@ -8,6 +8,10 @@ use crate::memory::row_bytes::{self, damaged};
 use crate::plan::query::node::Aggregate;
 use crate::run::Context;
 use crate::run::gather::{can_settle, settled, workers_for};
+use crate::run::state::State;
+
+/// After how many groups of threads the session looks whether most of them were new.
+const JUDGED_PARTS: usize = 4096;
 
 impl AggregateState {
     /// Lets threads aggregate what they read of the input, if that is worth it.
@@ -31,38 +35,50 @@ impl AggregateState {
         Ok(true)
     }
 
-    /// Puts the groups of threads together.
-    pub(super) fn add_parts(&mut self, aggregate: &Aggregate, cx: &mut Context<'_>) -> Result<()> {
+    /// Puts the groups of threads together. False if that is not worth it: nearly each row is a
+    /// group of its own, or there is no room for all groups. Then the session begins anew alone.
+    pub(super) fn add_parts(
+        &mut self,
+        aggregate: &Aggregate,
+        cx: &mut Context<'_>,
+    ) -> Result<bool> {
         let whole = whole(aggregate);
-        let mut groups = Groups::default();
-        let Some(mut fragment) = self.fragment.take() else { return Ok(()) };
+        let (mut groups, mut parts) = (Groups::default(), 0);
+        let Some(mut fragment) = self.fragment.take() else { return Ok(false) };
         while fragment.advance(cx)? {
             cx.work().tick()?;
-            self.add_part(fragment.bytes(), (&mut groups, &whole), aggregate, cx)?;
+            parts += 1;
+            let is_judged = parts == JUDGED_PARTS;
+            if is_judged && groups.len() > JUDGED_PARTS / 2
+                || !self.add_part(fragment.bytes(), (&mut groups, &whole), aggregate, cx)?
+            {
+                drop(fragment);
+                self.input = State::new(&aggregate.input, cx)?;
+                self.held.clear();
+                self.overflow.clear();
+                return Ok(false);
+            }
         }
-        // Groups for which there is no room are parts, too.
-        self.fragment = Some(fragment);
-        self.give_all(groups, aggregate, cx)
+        self.give_all(groups, aggregate, cx)?;
+        Ok(true)
     }
 
-    /// Adds a thread's group to that of the same keys; or keeps it, if there is no room. `whole`
-    /// are the places of all keys.
-    pub(super) fn add_part(
+    /// Adds a thread's group to that of the same keys. False if there is no room. `whole` are the
+    /// places of all keys.
+    fn add_part(
         &mut self,
         part: &[u8],
         (groups, whole): (&mut Groups, &Vec<usize>),
         aggregate: &Aggregate,
         cx: &Context<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let values = row_bytes::read(part)?;
         let (keys, states) = values.split_at_checked(whole.len()).ok_or_else(damaged)?;
         let keys: Keys<'_> = keys.iter().map(|key| Val::Borrowed(*key)).collect();
         groups.set_key((0, whole), &keys);
         let (held, overflow) = (&mut self.held, &mut self.overflow);
         let found = groups.calls_of(aggregate, whole, || Ok(keys), cx.work(), held, overflow)?;
-        let Some(calls) = found else {
-            return self.overflow.push(groups.key(), &[0; 4], part, cx.work());
-        };
+        let Some(calls) = found else { return Ok(false) };
         let mut states = states.chunks_exact(2);
         for (place, (call, state)) in aggregate.calls.iter().zip(calls).enumerate() {
             if aggregate.state_of(place) != place {
@@ -74,7 +90,7 @@ impl AggregateState {
                 self.held.grow(grown)?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

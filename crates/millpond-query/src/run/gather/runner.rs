@@ -156,7 +156,7 @@ impl Runner {
         surroundings.looking(Some(look), |env| {
             let current = Current { program, exchange, scan, env, rows };
             let left = (PAGES_BETWEEN_LOOKS, ROWS_BETWEEN_LOOKS);
-            let mut run = Run { current, states, place, offsets, key, groups, left };
+            let mut run = Run { current, states, place, offsets, key, groups, left, look };
             while !piece.is_full() {
                 match run.next()? {
                     Given::Row => run.give(piece)?,
@@ -179,6 +179,8 @@ struct Run<'r> {
     groups: &'r mut PartGroups,
     /// Pages and rows until the next look.
     left: (usize, usize),
+    /// Each row looks, too: one may take long, because expressions can be costly.
+    look: &'r dyn Fn() -> Result<()>,
 }
 
 impl Run<'_> {
@@ -218,7 +220,7 @@ impl Run<'_> {
 
     /// The next row of the table that meets the filter.
     fn next_of_table(&mut self) -> Result<Given> {
-        let Self { current, place, offsets, left, .. } = self;
+        let Self { current, place, offsets, left, look, .. } = self;
         if place.is_at_end {
             return Ok(Given::End);
         }
@@ -226,6 +228,7 @@ impl Run<'_> {
         loop {
             while let Some((tid, bytes)) = scan.row(place.at) {
                 place.at += 1;
+                look()?;
                 if program.admits(bytes, env, offsets)? {
                     stored(rows, program.slot)?.set(tid, bytes);
                     return Ok(Given::Row);

@@ -121,3 +121,4 @@ select to_char('2024-07-01 09:08:07.5+00'::timestamptz, 'TZ tz OF TZH:TZM FMTZH'
 set timezone = 'Europe/Berlin';
 select to_char('2024-07-01 09:08:07.5+00'::timestamptz, 'TZ tz OF TZH:TZM FMTZH'), to_timestamp('2024-03-31 02:30', 'YYYY-MM-DD HH24:MI');
 reset timezone;
+select 'aé' ~ '\é', 'a日b' ~ 'a\日b';

@@ -154,3 +154,4 @@ update made set v = v + 1 where id = 1 and xmin = (select xmin from made where i
 select typname, typlen, typcategory from pg_type where oid in ('xid'::regtype, 'cid'::regtype, 'xid[]'::regtype) order by 1;
 select count(*) from pg_locks where transactionid = '1';
 select count(*) from pg_stat_activity where backend_xid = '1' or age(backend_xmin) < 0;
+select '010'::xid, '-1'::xid, '0x1F'::cid, ' 7'::xid;

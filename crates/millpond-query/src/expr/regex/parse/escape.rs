@@ -54,7 +54,7 @@ impl Parser {
             'v' => '\x0b',
             'x' => self.hex(1, 255)?,
             '0' => self.octal(0),
-            c if !c.is_alphanumeric() => c,
+            c if !c.is_ascii_alphanumeric() => c,
             _ => return Ok(None),
         }))
     }
