@@ -37,8 +37,10 @@ pub enum Datum<'a> {
     Other(u32, &'a [u8]),
 }
 
-/// An owned value of any type, or NULL.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// An owned value of any type, or NULL. Two are equal if they are the same in every respect:
+/// numbers with as many decimals, zeros of one sign, and a NaN is itself. [`Datum::sql_cmp`]
+/// compares as SQL does.
+#[derive(Clone, Debug, Default)]
 pub enum Value {
     /// The absence of a value.
     #[default]
@@ -69,6 +71,17 @@ pub enum Value {
     Timestamptz(i64),
     /// A value of the type of this number, as [`super::other`] lays it out
     Other(u32, Box<[u8]>),
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.as_datum(), other.as_datum()) {
+            (Datum::Float4(a), Datum::Float4(b)) => a.to_bits() == b.to_bits(),
+            (Datum::Float8(a), Datum::Float8(b)) => a.to_bits() == b.to_bits(),
+            (Datum::Numeric(a), Datum::Numeric(b)) => a.bytes() == b.bytes(),
+            (a, b) => a == b,
+        }
+    }
 }
 
 impl Datum<'_> {

@@ -100,3 +100,10 @@ select avg(b) from n;
 select max(b) from n;
 select count(*) filter (where count(*) > 1) from a;
 select lower(distinct s) from a;
+-- Constants that are equal in SQL, and not the same.
+select x + 1.0 as a, x + 1.00 as b from (values (1), (2)) v (x) group by 1, 2 order by 1;
+select x * '-0'::float8, x * '0'::float8 from (values (-1.5), (2)) v (x) group by x * '-0'::float8, x * '0'::float8 order by 1::text, 2::text;
+select x > 'NaN'::float8, count(*) from (values (1.0::float8), ('NaN')) v (x) group by x > 'NaN'::float8 order by 1;
+select x * 1.0 from (values (1.5)) v (x) group by x * 1.00;
+select distinct x / 'NaN'::float8 from (values (1.0::float8)) v (x) order by x / 'NaN'::float8;
+select distinct x + 1.00 from (values (1)) v (x) order by x + 1.0;
