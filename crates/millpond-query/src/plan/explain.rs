@@ -10,12 +10,17 @@ use super::{
 use crate::expr::{Arith, Compare, ElementComparison, Expr, SubPlanCall, cast};
 use crate::{DataType, Value};
 
-/// The lines of a plan. `workers` says how many threads help to scan a table.
-pub fn lines(planned: &Planned, workers: &dyn Fn(&TableDef) -> usize) -> Vec<String> {
+/// The lines of a plan. `workers` says how many threads help to scan a table, `accelerator` is the
+/// setting of that name.
+pub fn lines(
+    planned: &Planned,
+    workers: &dyn Fn(&TableDef) -> usize,
+    accelerator: &str,
+) -> Vec<String> {
     let mut lines = Vec::new();
     match &planned.plan {
         Plan::Select(plan) => select(plan, 0, &mut lines),
-        Plan::Query(plan) => query::explain::lines(plan, workers, &mut lines),
+        Plan::Query(plan) => query::explain::lines(plan, (workers, accelerator), &mut lines),
         Plan::Insert(plan) => insert(plan, &mut lines),
         Plan::Change(plan) => change(plan, &mut lines),
     }

@@ -58,6 +58,14 @@ impl Answers {
         answers
     }
 
+    /// Answers a statement that may take any time.
+    pub fn answer_unlimited(&mut self, sql: &str) -> Answer {
+        self.answer("set statement_timeout = 0");
+        let answer = self.answer(sql);
+        self.limit_time();
+        answer
+    }
+
     /// A random query may join many rows with many.
     fn limit_time(&mut self) {
         let limit_ms = setting("MILLPOND_RANDOM_TIMEOUT_MS").unwrap_or(400);

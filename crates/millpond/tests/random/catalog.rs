@@ -85,7 +85,7 @@ impl Catalog {
 }
 
 fn rows(answers: &mut Answers, sql: &str) -> Vec<Vec<String>> {
-    let answer = answers.answer(sql);
+    let answer = answers.answer_unlimited(sql);
     let Answer::Rows { rows, .. } = answer else { panic!("{sql}: {answer}") };
     rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect()
 }

@@ -4,8 +4,7 @@ mod aggregation;
 
 use super::gather::gathered_scan;
 use super::node::{
-    Acceleration, CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan, Strategy,
-    SubPlan,
+    CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan, Strategy, SubPlan,
 };
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
@@ -17,15 +16,17 @@ use crate::plan::{Selected, SortKey};
 use millpond_engine::catalog::TableDef;
 use millpond_engine::table::Direction;
 
-/// The lines of a plan. `workers` says how many threads help to scan a table.
+/// The lines of a plan. `workers` says how many threads help to scan a table, `accelerator` is the
+/// setting of that name.
 pub(in crate::plan) fn lines(
     plan: &QueryPlan,
-    workers: &dyn Fn(&TableDef) -> usize,
+    (workers, accelerator): (&dyn Fn(&TableDef) -> usize, &str),
     lines: &mut Vec<String>,
 ) {
     let exprs = plan.output.exprs.iter().collect();
     let names = Names::of(plan);
-    let mut explain = Explain { plan, names, exprs, workers, shared: Vec::new(), lines };
+    let shared = Vec::new();
+    let mut explain = Explain { plan, names, exprs, workers, accelerator, shared, lines };
     explain.root(None);
 }
 
@@ -41,7 +42,8 @@ pub(in crate::plan) fn modification(
 ) {
     let plan = &selected.plan;
     let (names, workers) = (Names::of(plan), &|_: &TableDef| 0);
-    let mut explain = Explain { plan, names, exprs: values, workers, shared: Vec::new(), lines };
+    let (accelerator, shared) = ("off", Vec::new());
+    let mut explain = Explain { plan, names, exprs: values, workers, accelerator, shared, lines };
     let (top, on) = (Place { indent: None }, called(table, &selected.alias));
     explain.head(top, format!("{what} on {on}"));
     explain.once(top);
@@ -58,6 +60,7 @@ struct Explain<'p> {
     /// What is computed of each row.
     exprs: Vec<&'p Expr>,
     workers: &'p dyn Fn(&TableDef) -> usize,
+    accelerator: &'p str,
     /// The slots of the tables that several threads scan.
     shared: Vec<Slot>,
     lines: &'p mut Vec<String>,
@@ -151,7 +154,7 @@ impl Explain<'_> {
             return self.own_node(node, place, filters, is_root);
         };
         if let Node::Aggregate(aggregate) = node {
-            if aggregate.accelerated == Acceleration::Worthwhile {
+            if aggregate.accelerated.is_wanted(self.accelerator) {
                 return self.own_node(node, place, filters, is_root);
             }
             return self.in_parts(aggregate, (node, scan, workers), place, filters, is_root);
@@ -268,7 +271,7 @@ impl Explain<'_> {
             }
             Node::Aggregate(aggregate) => {
                 self.group_keys(aggregate, place);
-                if aggregate.accelerated == Acceleration::Worthwhile {
+                if aggregate.accelerated.is_wanted(self.accelerator) {
                     self.note(place, "Accelerated: true".to_owned());
                 }
             }
@@ -376,8 +379,9 @@ impl Explain<'_> {
     /// The plan of a subquery.
     fn below(&mut self, plan: &QueryPlan, names: Names, at: usize) {
         let exprs = plan.output.exprs.iter().collect();
-        let (workers, lines) = (self.workers, &mut *self.lines);
-        let mut inner = Explain { plan, names, exprs, workers, shared: Vec::new(), lines };
+        let Self { workers, accelerator, .. } = *self;
+        let (shared, lines) = (Vec::new(), &mut *self.lines);
+        let mut inner = Explain { plan, names, exprs, workers, accelerator, shared, lines };
         inner.root(Some(at + 2));
     }
 

@@ -414,6 +414,17 @@ pub(crate) enum Acceleration {
     Worthwhile,
 }
 
+impl Acceleration {
+    /// Whether it is to run it, by the setting `accelerator`.
+    pub(crate) fn is_wanted(self, setting: &str) -> bool {
+        match self {
+            Self::No => false,
+            Self::Possible => setting == "force",
+            Self::Worthwhile => setting != "off",
+        }
+    }
+}
+
 impl Aggregate {
     /// The call whose state has what a call takes in: a sum and an average of the same values
     /// differ only at the end.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::exec::Scanner;
 use crate::memory::{Rows, Tuplestore};
 use crate::plan::external::{Aggregation, Outcome, Surroundings};
-use crate::plan::query::node::{Acceleration, Aggregate};
+use crate::plan::query::node::Aggregate;
 use crate::plan::query::node_walk::each_scan;
 use crate::run::{Context, SlotRow, kept};
 use crate::{Datum, Value};
@@ -15,13 +15,8 @@ use crate::{Datum, Value};
 /// Whether the second executor is to run an aggregation, if it can.
 pub(super) fn is_wanted(aggregate: &Aggregate, cx: &Context<'_>) -> bool {
     let work = cx.work();
-    let setting = || work.facts.settings.text("accelerator");
     work.accelerator.is_some()
-        && match aggregate.accelerated {
-            Acceleration::No => false,
-            Acceleration::Possible => setting() == "force",
-            Acceleration::Worthwhile => setting() != "off",
-        }
+        && aggregate.accelerated.is_wanted(work.facts.settings.text("accelerator"))
 }
 
 /// The groups of an aggregation; `None` if they have to be made here.

@@ -108,7 +108,7 @@ fn lines_of(
 ) -> Result<Vec<String>> {
     let workers =
         |table: &TableDef| planned_workers(&session.engine, table, &session.settings).unwrap_or(0);
-    let mut lines = shape::lines(planned, &workers);
+    let mut lines = shape::lines(planned, &workers, session.settings.text("accelerator"));
     if explain.summary {
         lines.push(format!("Planning Time: {:.3} ms", millis(planning)));
     }
