@@ -1,4 +1,5 @@
-//! Which aggregations a second executor may run, where there is one.
+//! Which aggregations a second executor may run, where there is one, and what threads without a
+//! session may compute.
 
 use super::Planning;
 use super::node::{Acceleration, Aggregate, CteKind, Node, QueryPlan, Strategy};

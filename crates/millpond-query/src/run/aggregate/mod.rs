@@ -21,7 +21,6 @@ use smallvec::SmallVec;
 
 use self::call::CallState;
 use self::groups::Groups;
-use super::gather::Fragment;
 use super::overflow::Overflow;
 use super::state::State;
 use super::{Context, SlotRow, kept};
@@ -35,9 +34,6 @@ use crate::plan::query::node::{Aggregate, Strategy};
 
 pub(super) struct AggregateState {
     input: State,
-    /// Threads that give groups of the input, and whether to ask them.
-    fragment: Option<Box<Fragment>>,
-    in_parts: bool,
     held: Held,
     phase: Phase,
     /// The group of sorted rows that is being read.
@@ -162,8 +158,6 @@ impl AggregateState {
     pub(super) fn new(aggregate: &Aggregate, cx: &Context<'_>) -> Result<Self> {
         Ok(Self {
             input: State::new(&aggregate.input, cx)?,
-            fragment: None,
-            in_parts: aggregate.in_parts,
             held: Held::new(&cx.work().resources.memory, "Aggregate"),
             phase: Phase::Reading,
             current: None,
@@ -176,7 +170,6 @@ impl AggregateState {
 
     pub(super) fn rescan(&mut self) {
         self.input.rescan();
-        self.fragment = None;
         self.held.clear();
         self.overflow.clear();
         (self.phase, self.current) = (Phase::Reading, None);
@@ -204,9 +197,7 @@ impl AggregateState {
                     None => self.is_declined = true,
                 },
                 Phase::Reading => match (aggregate.strategy, &aggregate.sets) {
-                    _ if self.in_parts && self.begin_parts(aggregate, cx)? => {
-                        self.in_parts = self.add_parts(aggregate, cx)?;
-                    }
+                    _ if aggregate.in_parts && self.add_parts(aggregate, cx)? => {}
                     (Strategy::Plain, None) => return self.all(aggregate, cx),
                     (Strategy::Sorted, None) => return self.next_sorted(aggregate, cx),
                     _ => self.hash(aggregate, cx)?,

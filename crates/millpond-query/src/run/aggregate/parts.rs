@@ -122,7 +122,6 @@ impl PartGroups {
     }
 
     fn group(&mut self, parts: &PartialAggregation, env: &Env<'_>) -> Result<usize> {
-        let mut keys = SmallVec::<[Val<'_>; 4]>::new();
         self.key.clear();
         for key in &parts.keys {
             match key.int(env) {
@@ -136,9 +135,8 @@ impl PartGroups {
         let group = match self.numbers.get(&*self.key) {
             Some(group) => *group,
             None => {
-                for key in &parts.keys {
-                    keys.push(key.eval(env)?);
-                }
+                let keys = parts.keys.iter().map(|key| key.eval(env));
+                let keys = keys.collect::<Result<SmallVec<[Val<'_>; 4]>>>()?;
                 let datums: Datums<'_> = keys.iter().map(Val::datum).collect();
                 row_bytes::push(&datums, &mut self.keys)?;
                 self.ends.push(self.keys.len());

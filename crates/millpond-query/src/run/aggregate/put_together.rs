@@ -7,7 +7,7 @@ use crate::expr::Val;
 use crate::memory::row_bytes::{self, damaged};
 use crate::plan::query::node::Aggregate;
 use crate::run::Context;
-use crate::run::gather::{can_settle, settled, workers_for};
+use crate::run::gather::{Fragment, can_settle, settled, workers_for};
 use crate::run::state::State;
 
 /// After how many groups of threads the session looks whether most of them were new.
@@ -15,36 +15,36 @@ const JUDGED_PARTS: usize = 4096;
 
 impl AggregateState {
     /// Lets threads aggregate what they read of the input, if that is worth it.
-    pub(super) fn begin_parts(
+    fn begin_parts(
         &mut self,
         aggregate: &Aggregate,
         cx: &mut Context<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Option<Box<Fragment>>> {
         if workers_for(&aggregate.input, cx.work())? == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let of_calls = aggregate.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter));
         if !can_settle(aggregate.keys.iter().chain(of_calls), &[&aggregate.input], cx)? {
-            return Ok(false);
+            return Ok(None);
         }
         let Some(mut begun) = self.input.begin_fragment(&aggregate.input, cx)? else {
-            return Ok(false);
+            return Ok(None);
         };
         begun.aggregate(PartialAggregation::of(aggregate, &|expr| settled(expr, cx))?);
-        self.fragment = Some(begun.start(cx)?);
-        Ok(true)
+        begun.start(cx).map(Some)
     }
 
-    /// Puts the groups of threads together. False if that is not worth it: nearly each row is a
-    /// group of its own, or there is no room for all groups. Then the session begins anew alone.
+    /// Puts the groups of threads together. False if threads are not worth it, or turn out not to
+    /// be: nearly each row is a group of its own, or there is no room for all groups. Then the
+    /// session begins anew alone.
     pub(super) fn add_parts(
         &mut self,
         aggregate: &Aggregate,
         cx: &mut Context<'_>,
     ) -> Result<bool> {
+        let Some(mut fragment) = self.begin_parts(aggregate, cx)? else { return Ok(false) };
         let whole = whole(aggregate);
         let (mut groups, mut parts) = (Groups::default(), 0);
-        let Some(mut fragment) = self.fragment.take() else { return Ok(false) };
         while fragment.advance(cx)? {
             cx.work().tick()?;
             parts += 1;

@@ -52,6 +52,24 @@ pub(super) enum Field {
     Exact,
 }
 
+impl Field {
+    /// Whether it is of the time of day.
+    pub(super) fn is_of_time(self) -> bool {
+        matches!(
+            self,
+            Self::Meridiem(_)
+                | Self::Hour12
+                | Self::Hour24
+                | Self::Minute
+                | Self::Second
+                | Self::SecondOfDay
+                | Self::Millisecond
+                | Self::Microsecond
+                | Self::Fraction(_)
+        )
+    }
+}
+
 /// How the letters of a field are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {

@@ -82,15 +82,7 @@ impl Template {
         for node in self.0.iter() {
             let Node::Field(item) = node else { continue };
             match item.field {
-                Field::Meridiem(_)
-                | Field::Hour12
-                | Field::Hour24
-                | Field::Minute
-                | Field::Second
-                | Field::SecondOfDay
-                | Field::Millisecond
-                | Field::Microsecond
-                | Field::Fraction(_) => parts.timed = true,
+                field if field.is_of_time() => parts.timed = true,
                 Field::ZoneName | Field::ZoneHour | Field::ZoneMinute | Field::ZoneOffset => {
                     parts.zoned = true;
                 }

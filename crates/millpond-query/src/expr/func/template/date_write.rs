@@ -176,15 +176,7 @@ fn name(item: &Item, name: &str, width: usize) -> String {
 fn field(moment: &Moment, item: &Item, out: &mut String) -> Result<()> {
     let text = match item.field {
         Field::Exact => return Ok(()),
-        Field::Meridiem(_)
-        | Field::Hour12
-        | Field::Hour24
-        | Field::Minute
-        | Field::Second
-        | Field::SecondOfDay
-        | Field::Millisecond
-        | Field::Microsecond
-        | Field::Fraction(_) => time(moment, item),
+        field if field.is_of_time() => time(moment, item),
         Field::ZoneName
         | Field::ZoneHour
         | Field::ZoneMinute
