@@ -40,8 +40,8 @@ pub(super) fn timestamp(text: &str, template: &str, zone: Zone) -> Result<i64> {
     }
 }
 
-/// Rounds to `digits` digits of the second's fraction. Halves go away from 2000. With 0 or 6 digits,
-/// the fraction stays as it is.
+/// Rounds to `digits` digits of the second's fraction. Halves go away from 2000. With 0 or 6
+/// digits, the fraction stays as it is.
 pub(super) fn rounded(usecs: i64, digits: u32) -> i64 {
     if !(1..6).contains(&digits) {
         return usecs;
