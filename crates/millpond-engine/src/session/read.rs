@@ -26,6 +26,12 @@ impl Session {
         self.engine.open_tree(index)
     }
 
+    /// Which part of an index's entries lie in a range of keys, from 0 to 1: an estimate from the
+    /// inner pages alone.
+    pub fn index_share(&self, index: &IndexDef, range: &KeyRange) -> EngineResult<f64> {
+        btree::share_between(&self.ctx, self.tree(index)?, &range.lower, &range.upper)
+    }
+
     /// Copies the visible row with this key into `row`. There is at most one, because the index is
     /// unique and the key is complete (but see [`Self::may_see_keys_twice`]). Allocates nothing
     /// once `row` is large enough. Writes no shared memory if all pages are in memory.

@@ -69,6 +69,17 @@ pub(crate) fn step<P: PageRead + ?Sized>(
         Side::Before => node.child_slot_before(target),
         Side::Last => node.count().saturating_sub(1),
     };
+    step_by(node, slot, target, side)
+}
+
+/// One step on an inner page, once it is known which entry the target belongs to.
+#[inline]
+pub(crate) fn step_by<P: PageRead + ?Sized>(
+    node: Node<'_, P>,
+    slot: usize,
+    target: Target<'_>,
+    side: Side,
+) -> Step<()> {
     // What lies between two entries is below the high key, which matters only after the last entry.
     if slot + 1 >= node.count()
         && let Some(right) = right_of(node, target, side)

@@ -29,6 +29,7 @@ mod lookup;
 mod lookup_many;
 mod order;
 pub mod record;
+mod share;
 mod unlink;
 mod vacuum;
 
@@ -44,6 +45,7 @@ pub use insert::{
 };
 pub use lookup::{Tids, contains, lookup};
 pub use lookup_many::{ManyLookups, SortedKeys};
+pub use share::share_between;
 pub use vacuum::{VacuumStats, vacuum};
 
 /// The longest key that an index takes.

@@ -8,6 +8,7 @@ mod lookups;
 mod outliers;
 mod page_reuse;
 mod scans;
+mod share;
 mod threads;
 
 use std::cell::Cell;

@@ -1,0 +1,67 @@
+//! How large a part of a tree lies between two keys.
+
+use super::*;
+
+fn tree_of(keys: impl Iterator<Item = u32>, frames: usize) -> (Tree, TestEnv) {
+    let (tree, env) = Tree::created(frames);
+    for (row, key) in (0u32..).zip(keys) {
+        insert(&env, &tree.rel, &int_key(key), tid(row), None).unwrap();
+    }
+    (tree, env)
+}
+
+fn share(tree: &Tree, env: &TestEnv, from: u32, to: u32) -> f64 {
+    share_between(env, &tree.rel, &int_key(from), &int_key(to)).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Whether the entries came in order or not, and however deep the tree is.
+    #[test]
+    fn it_is_near_the_truth(
+        count in 1u32..40_000,
+        step in prop_oneof![Just(1u32), Just(7_919)],
+        ends in proptest::collection::vec((0u32..=1_000, 0u32..=1_000), 1..20),
+    ) {
+        let (tree, env) = tree_of((0..count).map(|n| n * step % count.next_multiple_of(2)), 2_000);
+        let report = tree.check(&env);
+        let leaf = 1.0 / f64::from(report.pages);
+        for (a, b) in ends {
+            let place = |part: u32| (u64::from(part) * u64::from(count) / 1_000) as u32;
+            let (from, to) = (place(a.min(b)), place(a.max(b)));
+            let entries = tree.scan(&env, &int_key(from), Some(&int_key(to)), Direction::Forward);
+            let truth = entries.len() as f64 / f64::from(count);
+            let found = share(&tree, &env, from, to);
+            let bound = if report.levels == 1 { 1e-9 } else { truth * 0.5 + 3.0 * leaf };
+            prop_assert!(
+                (found - truth).abs() <= bound,
+                "{count} in {} pages, {from} to {to}: {found} for {truth}", report.pages
+            );
+        }
+    }
+}
+
+#[test]
+fn ends_are_open_and_ranges_may_be_empty() {
+    let (tree, env) = tree_of(0..20_000, 500);
+    let of = |lower: &[u8], upper: &[u8]| share_between(&env, &tree.rel, lower, upper).unwrap();
+    let report = tree.check(&env);
+    assert_eq!(report.levels, 2);
+    let half_leaf = 0.5 / f64::from(report.pages - 1);
+    assert!(of(&[], &[0xff]) > 0.9);
+    assert!(of(&int_key(10_000), &[0xff]) < 0.6);
+    // Part of a leaf: no more is known.
+    assert!((1e-9..half_leaf).contains(&of(&int_key(5), &int_key(5))));
+    assert!(of(&int_key(19_000), &int_key(10)) < half_leaf);
+    let (tree, env) = Tree::created(20);
+    assert_eq!(share_between(&env, &tree.rel, &[], &[0xff]).unwrap(), 0.0);
+}
+
+#[test]
+fn damage_is_an_error_that_names_the_block() {
+    let (tree, env) = tree_of(0..20_000, 500);
+    tree.deface(&env, ROOT, super::super::page::layout::KIND, &9u16.to_le_bytes());
+    let error = share_between(&env, &tree.rel, &int_key(0), &int_key(9)).unwrap_err();
+    assert!(matches!(error, EngineError::Corruption { .. }), "{error}");
+}
