@@ -132,6 +132,22 @@ impl Exec<'_> {
         done
     }
 
+    /// Whether a plan was made for values like these: see [`RangeEstimates`].
+    ///
+    /// [`RangeEstimates`]: crate::plan::RangeEstimates
+    pub fn suits(&mut self, planned: &Planned, params: &[Value]) -> Result<bool> {
+        if params.len() < planned.params.len() {
+            return Ok(true);
+        }
+        let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
+        for range in &planned.ranges {
+            if !range.holds(self.session, &env, &mut self.scratch.ranges)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn may_wait(&self) -> bool {
         self.wait == Wait::Allowed
     }

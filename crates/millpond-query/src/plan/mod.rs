@@ -20,6 +20,7 @@ mod order;
 mod output;
 mod planner;
 pub(crate) mod query;
+mod range_estimates;
 mod scope;
 mod select;
 mod usable_indexes;
@@ -38,6 +39,8 @@ pub(crate) use order::{Ordered, SortKey};
 pub(crate) use output::check_target_count;
 pub use output::{Output, describe};
 pub use planner::Planner;
+pub(crate) use range_estimates::NotedRange;
+pub use range_estimates::RangeEstimates;
 pub use scope::{FromScope, find_table};
 pub use usable_indexes::UsableIndexes;
 
@@ -56,6 +59,8 @@ pub struct Planned {
     pub columns: Option<Arc<[ColumnDesc]>>,
     /// The state of the catalog that it was made for.
     pub generation: u64,
+    /// Ranges of indexes that it was made for.
+    pub(crate) ranges: Box<[NotedRange]>,
     /// It does without an index that is too new for the transaction's snapshot: not a plan to keep.
     pub passing: bool,
 }
@@ -183,6 +188,22 @@ impl Plan {
 }
 
 impl Planned {
+    /// A plan without parameters that is run once.
+    pub fn once(plan: Plan, columns: Arc<[ColumnDesc]>) -> Self {
+        let (params, ranges) = (Arc::default(), Box::default());
+        Planned { plan, params, columns: Some(columns), generation: 0, ranges, passing: false }
+    }
+
+    /// Whether guesses took the place of values that were not known.
+    pub fn is_guessed(&self) -> bool {
+        self.ranges.iter().any(NotedRange::is_guess)
+    }
+
+    /// Whether it suits all values of its parameters.
+    pub fn is_for_all(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// The verb of its command tag.
     pub fn verb(&self) -> &'static str {
         match &self.plan {

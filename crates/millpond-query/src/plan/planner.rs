@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::CatalogState;
 
+use super::range_estimates::RangeEstimates;
 use super::usable_indexes::UsableIndexes;
 use super::{Plan, Planned};
 use crate::DataType;
@@ -20,6 +21,8 @@ pub struct Planner<'a> {
     pub accelerated: bool,
     /// Whose snapshot the plan is to run under.
     pub indexes: &'a UsableIndexes<'a>,
+    /// How many rows are within parts of them.
+    pub ranges: &'a RangeEstimates<'a>,
 }
 
 impl<'a> Planner<'a> {
@@ -61,7 +64,8 @@ impl<'a> Planner<'a> {
     fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
         let columns = plan.columns();
         let passing = self.indexes.passed_over();
-        Planned { plan, params, columns, generation: self.catalog.generation(), passing }
+        let (generation, ranges) = (self.catalog.generation(), self.ranges.noted());
+        Planned { plan, params, columns, generation, ranges, passing }
     }
 
     /// Plans a query: as a hot statement if it is simple enough, else as a tree of nodes.

@@ -8,7 +8,7 @@ use millpond_syntax::tree::{
     SimpleSelect,
 };
 
-use super::access::{Conjuncts, Lookup, conjuncts};
+use super::access::{Conjuncts, IndexPart, Lookup, conjuncts};
 use super::from::OnlyTable;
 use super::order::{extreme_key, orders_of_indexes};
 use super::scope::{FromScope, FromTable};
@@ -98,7 +98,12 @@ impl Planner<'_> {
         let lookup = Lookup::only(table);
         let conjuncts: Conjuncts<'_> = conjuncts(condition).iter().collect();
         let wanted = orders_of_indexes(&lookup, self.indexes, order, &conjuncts);
-        let choice = access::choose(&lookup, self.indexes, &conjuncts, &wanted);
+        let live = self.indexes.live_rows(table) as f64;
+        let known = |part: &IndexPart<'_>| self.ranges.rows_of_part(table, part, live);
+        let mut choice = access::choose(&lookup, self.indexes, &conjuncts, &wanted, &known);
+        if (order.is_empty() || !choice.is_ordered) && choice.is_read_whole(live, &known) {
+            choice = choice.without_index();
+        }
         let is_ordered = choice.is_ordered;
         let (access, filter) = choice.made();
         (access, filter, is_ordered)

@@ -8,7 +8,7 @@ use super::in_use::Reads;
 use super::prepared::{Body, Prepared};
 use super::session::{Block, SqlSession};
 use super::types::{Executed, Params};
-use crate::Datum;
+use crate::{Datum, Value};
 use millpond_query::error::{Result, SqlError, SqlState};
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::memory::{Rows, Tuplestore};
@@ -71,14 +71,17 @@ impl Portal {
         let mut own = None;
         let planned = match kept.as_deref_mut() {
             Some(planned) => planned,
-            None => own.insert(plan_again(session, prepared)?),
+            None => own.insert(plan_again(session, prepared, None)?),
         };
         loop {
             if planned.generation != session.engine.catalog_generation()
                 || planned.passing
                 || tries > 0
             {
-                *planned = plan_again(session, prepared)?;
+                *planned = plan_again(session, prepared, None)?;
+            }
+            if !session.suits(planned, &self.params)? {
+                *planned = plan_again(session, prepared, Some(&self.params))?;
             }
             let result = if max_rows == 0 {
                 let result = session.planned(planned, &self.params, false, sink);
@@ -151,15 +154,19 @@ impl Portal {
     }
 }
 
-/// Plans a prepared statement for the catalog as it is now.
-pub(super) fn plan_again(session: &SqlSession, prepared: &Prepared) -> Result<Arc<Planned>> {
+/// Plans a prepared statement for the catalog as it is now, and for values if there are any.
+pub(super) fn plan_again(
+    session: &SqlSession,
+    prepared: &Prepared,
+    values: Option<&[Value]>,
+) -> Result<Arc<Planned>> {
     let mut parsed = session.parse_again(&prepared.sql, prepared.standard_strings)?;
     if parsed.len() != 1 {
         return Err(SqlError::internal("a prepared statement has changed"));
     }
     let types = prepared.params().iter().copied().map(Some).collect();
     let types = ParamTypes::Declared(types);
-    let planned = session.plan(&parsed.remove(0), &prepared.sql, types)?;
+    let planned = session.plan_for(&parsed.remove(0), &prepared.sql, types, values)?;
     let same = match (&planned.columns, prepared.columns()) {
         (None, None) => true,
         (Some(now), Some(then)) => {

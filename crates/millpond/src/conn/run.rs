@@ -2,11 +2,11 @@
 
 use super::session::SqlSession;
 use crate::Value;
-use millpond_query::convert::STALE;
+use millpond_query::convert::{STALE, would_block};
 use millpond_query::error::{Result, SqlError};
 use millpond_query::expr::bind::ParamTypes;
 use millpond_query::parse::{Source, Statement};
-use millpond_query::plan::{Planned, Planner, UsableIndexes};
+use millpond_query::plan::{Planned, Planner, RangeEstimates, UsableIndexes};
 use millpond_query::sink::{CommandTag, RowSink};
 
 /// Plans that one execution of a statement makes: more would be a fault here, not a busy maker of
@@ -21,15 +21,28 @@ impl SqlSession {
         sql: &str,
         params: ParamTypes<'_>,
     ) -> Result<Planned> {
-        self.plan_with(&UsableIndexes::new(&self.engine), statement, sql, params)
+        self.plan_for(statement, sql, params, None)
+    }
+
+    /// The same for parameters with these values. It holds for others, too, but may be slow.
+    pub(super) fn plan_for(
+        &self,
+        statement: &Statement,
+        sql: &str,
+        params: ParamTypes<'_>,
+        values: Option<&[Value]>,
+    ) -> Result<Planned> {
+        let (indexes, facts) = (UsableIndexes::new(&self.engine), self.facts());
+        let ranges = RangeEstimates::new(&self.engine, &facts, values);
+        self.plan_with(&indexes, &ranges, (statement, sql), params)
     }
 
     /// The same, telling `indexes` which indexes it has passed over.
     pub(super) fn plan_with(
         &self,
         indexes: &UsableIndexes<'_>,
-        statement: &Statement,
-        sql: &str,
+        ranges: &RangeEstimates<'_>,
+        (statement, sql): (&Statement, &str),
         params: ParamTypes<'_>,
     ) -> Result<Planned> {
         let catalog = self.catalog();
@@ -38,8 +51,17 @@ impl SqlSession {
             source: Source::new(sql),
             accelerated: self.database.accelerator().is_some(),
             indexes,
+            ranges,
         };
         planner.plan(statement, params).map_err(|error| self.named_stop(error))
+    }
+
+    /// Plans a text for which a wait is an answer: it is planned again where it may wait.
+    fn plan_to_run(&self, statement: &Statement, sql: &str) -> Result<Planned> {
+        let (indexes, facts) = (UsableIndexes::new(&self.engine), self.facts());
+        let ranges = RangeEstimates::new(&self.engine, &facts, None);
+        let planned = self.plan_with(&indexes, &ranges, (statement, sql), ParamTypes::None)?;
+        if ranges.would_block() { Err(would_block()) } else { Ok(planned) }
     }
 
     /// Plans and runs; when the definition changes in between, again.
@@ -52,12 +74,21 @@ impl SqlSession {
     ) -> Result<CommandTag> {
         let mut tries = 0;
         loop {
-            let planned = self.plan(statement, sql, ParamTypes::None)?;
+            let planned = self.plan_to_run(statement, sql)?;
             match self.planned(&planned, &[], columns, sink) {
                 Err(error) if self.plans_again(&error, &mut tries)? => sink.discard(),
                 other => return other,
             }
         }
+    }
+
+    /// Whether a plan was made for values like these. If not, one that is made for them is better.
+    #[inline]
+    pub(super) fn suits(&mut self, planned: &Planned, params: &[Value]) -> Result<bool> {
+        if planned.is_for_all() {
+            return Ok(true);
+        }
+        self.with_exec(|exec| exec.suits(planned, params))
     }
 
     /// Runs a planned statement in the transaction. `columns`: the sink wants to know the columns.

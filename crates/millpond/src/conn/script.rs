@@ -186,7 +186,7 @@ impl Connection {
         match self.texts.known(&self.session, sql) {
             Known::Lasting(at, text) => {
                 let result = self.run_compiled(&text.compiled, sql, sink);
-                self.texts.put_back(at, text);
+                self.texts.put_back(at, text, &self.session);
                 result
             }
             Known::Passing(compiled) => self.run_compiled(&compiled, sql, sink),
@@ -222,6 +222,15 @@ impl Connection {
         let options =
             || FormatOptions { now: Some(session.now), ..*session.settings.format_options() };
         let params = self.texts.literal_values(sql, &planned.params, options)?;
+        let renewed;
+        let planned = match self.session.suits(planned, &params) {
+            Ok(false) => {
+                renewed = self.texts.renew(&self.session, sql, &params);
+                renewed.as_ref().unwrap_or(planned)
+            }
+            // If it would have to wait, so will the statement.
+            Ok(true) | Err(_) => planned,
+        };
         match self.session.run_planned(planned, &params, true, sink) {
             Ok(rows) => {
                 let tag = CommandTag::counted(planned.verb(), rows);

@@ -15,7 +15,7 @@ use millpond_query::expr::types::NUMERIC;
 use millpond_query::lex::cache::Cache;
 use millpond_query::lex::{self, LiteralKind, Literals};
 use millpond_query::parse::{self, Source};
-use millpond_query::plan::UsableIndexes;
+use millpond_query::plan::{Planned, RangeEstimates, UsableIndexes};
 use millpond_types::format::{FormatOptions, text};
 
 /// Plans kept behind the lexer, for one connection.
@@ -27,6 +27,8 @@ pub(super) struct Texts {
     cache: Cache<Text>,
     key: Vec<u8>,
     literals: Literals,
+    /// A plan that takes the place of the text's, when the text is put back.
+    renewed: Option<Arc<Planned>>,
 }
 
 /// What is known of a text that the lexer has scanned.
@@ -42,7 +44,8 @@ pub(super) enum Known {
 
 impl Texts {
     pub(super) fn new() -> Self {
-        Self { cache: Cache::new(CACHED_PLANS), key: Vec::new(), literals: Literals::new() }
+        let (cache, key) = (Cache::new(CACHED_PLANS), Vec::new());
+        Self { cache, key, literals: Literals::new(), renewed: None }
     }
 
     /// See [`Connection::prefetch`](super::Connection::prefetch).
@@ -59,16 +62,44 @@ impl Texts {
     #[inline]
     pub(super) fn known(&mut self, session: &SqlSession, sql: &str) -> Known {
         let generation = session.engine.catalog_generation();
+        self.renewed = None;
         match self.cache.take(&self.key) {
             Some((at, text)) if text.generation == generation => Known::Lasting(at, text),
             _ => self.find_out(session, sql, generation),
         }
     }
 
-    /// Puts back what `known` has taken.
+    /// Puts back what `known` has taken, with a plan that `renew` has made since.
     #[inline]
-    pub(super) fn put_back(&mut self, at: usize, text: Arc<Text>) {
+    pub(super) fn put_back(&mut self, at: usize, text: Arc<Text>, session: &SqlSession) {
+        let text = match self.renewed.take() {
+            None => text,
+            Some(planned) => self.renewed_text(&text, planned, session),
+        };
         self.cache.put_back(at, text);
+    }
+
+    /// Other connections get it, too, if what they have was a guess.
+    fn renewed_text(&self, old: &Text, planned: Arc<Planned>, session: &SqlSession) -> Arc<Text> {
+        let was_guessed = old.compiled.plan().is_some_and(|planned| planned.is_guessed());
+        let text = Text::new(&self.key, Compiled::Plan(planned), old.generation);
+        if was_guessed && session.engine.sees_the_latest_catalog() {
+            session.database.plans().put(&text);
+        }
+        text
+    }
+
+    /// Plans the text that was scanned last for the values of its literals. `None` if that fails.
+    pub(super) fn renew(
+        &mut self,
+        session: &SqlSession,
+        sql: &str,
+        values: &[Value],
+    ) -> Option<Arc<Planned>> {
+        let indexes = UsableIndexes::new(&session.engine);
+        let compiled = self.compile(session, sql, &indexes, Some(values));
+        self.renewed = compiled.plan().filter(|planned| !planned.passing).cloned();
+        compiled.plan().cloned()
     }
 
     /// From the database's shared plans if another connection has compiled it, else compiled now.
@@ -78,7 +109,7 @@ impl Texts {
             Some(text) => text,
             None => {
                 let indexes = UsableIndexes::new(&session.engine);
-                let compiled = self.compile(session, sql, &indexes);
+                let compiled = self.compile(session, sql, &indexes, None);
                 if indexes.passed_over() {
                     return Known::Passing(compiled);
                 }
@@ -96,8 +127,14 @@ impl Texts {
         }
     }
 
-    /// Compiles the text.
-    fn compile(&self, session: &SqlSession, sql: &str, indexes: &UsableIndexes<'_>) -> Compiled {
+    /// Compiles the text, for values of its literals if they are there.
+    fn compile(
+        &self,
+        session: &SqlSession,
+        sql: &str,
+        indexes: &UsableIndexes<'_>,
+        values: Option<&[Value]>,
+    ) -> Compiled {
         let _room = session.value_room();
         let Some(statement) = parse::parse_lifted(sql, &self.literals) else {
             return Compiled::Nothing;
@@ -110,7 +147,9 @@ impl Texts {
             };
         }
         let params = ParamTypes::lifted(&self.literals);
-        match session.plan_with(indexes, &statement, sql, params) {
+        let facts = session.facts();
+        let ranges = RangeEstimates::new(&session.engine, &facts, values);
+        match session.plan_with(indexes, &ranges, (&statement, sql), params) {
             Ok(planned) => Compiled::Plan(Arc::new(planned)),
             Err(_) => Compiled::Nothing,
         }
@@ -176,7 +215,7 @@ mod tests {
             connection.batch(text).unwrap();
             let (at, found) = connection.texts.take().expect(text);
             assert!(matches!(found.compiled, Compiled::Statement(_)), "{text}: {found:?}");
-            connection.texts.put_back(at, found);
+            connection.texts.put_back(at, found, &connection.session);
             connection.batch(text).unwrap();
         }
         // What the literal was is not in the key.

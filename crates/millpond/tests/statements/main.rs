@@ -17,6 +17,7 @@ mod limits;
 mod locks;
 mod long_work;
 mod queries;
+mod ranges;
 #[cfg(feature = "datafusion")]
 mod restart;
 mod row_locks;

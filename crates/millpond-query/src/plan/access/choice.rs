@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use millpond_engine::catalog::{IndexDef, TableDef};
+use millpond_engine::catalog::{IndexColumn, IndexDef, TableDef};
 use millpond_engine::table::Direction;
 use smallvec::{SmallVec, smallvec};
 
 use super::sargable::{Op, Sargable, disjuncts, sargables};
 use super::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, Tids, all_of, conjuncts};
 use crate::expr::{Compare, Expr};
+use crate::plan::range_estimates::is_read_whole;
 use crate::plan::{Ordered, UsableIndexes};
 
 /// The access for some conditions. Its values are still theirs: of most choices only the cost is
@@ -41,7 +42,7 @@ pub(crate) struct IndexPart<'c> {
     taken: Places,
 }
 
-type Places = SmallVec<[usize; 4]>;
+pub(crate) type Places = SmallVec<[usize; 4]>;
 
 /// Bounds of keys: see [`KeyBounds`].
 #[derive(Default)]
@@ -59,6 +60,9 @@ pub(crate) enum List<'c> {
     Array(&'c Expr),
 }
 
+/// How many rows a part of an index leads to, if that is known.
+pub(crate) type KnownRows<'k> = &'k dyn Fn(&IndexPart<'_>) -> Option<f64>;
+
 /// The best access for some conditions, in the wanted order if an index that serves them as well
 /// gives it. `wanted` are the indexes that give the order.
 pub(crate) fn choose<'c>(
@@ -66,6 +70,7 @@ pub(crate) fn choose<'c>(
     indexes: &'c UsableIndexes<'_>,
     conjuncts: &'c [&'c Expr],
     wanted: &[Ordered<'_>],
+    known: KnownRows<'_>,
 ) -> Choice<'c> {
     let table = lookup.table;
     let usable = sargables(lookup, conjuncts.iter().copied(), 0);
@@ -90,7 +95,18 @@ pub(crate) fn choose<'c>(
             // Reading in order saves a sort, which counts as much as a range.
             score += 15;
         }
-        if score > 0 && best.as_ref().is_none_or(|(most, _)| score > *most) {
+        if score == 0 {
+            continue;
+        }
+        let is_better = match &best {
+            None => true,
+            Some((most, part)) => {
+                let is_alike = order_of(index).is_some() == order_of(part.index).is_some();
+                let fewer = if is_alike { has_fewer(&candidate, part, known) } else { None };
+                fewer.unwrap_or(score > *most)
+            }
+        };
+        if is_better {
             best = Some((score, candidate));
         }
     }
@@ -108,7 +124,29 @@ pub(crate) fn choose<'c>(
     Choice { table, conjuncts, part: Some((part, direction)), tids, is_ordered }
 }
 
+/// Whether a part of an index leads to far fewer rows than another. `None` if about as many, or if
+/// that is not known.
+fn has_fewer(part: &IndexPart<'_>, than: &IndexPart<'_>, known: KnownRows<'_>) -> Option<bool> {
+    if part.is_point() || than.is_point() {
+        return None;
+    }
+    let (rows, others) = (known(part)?, known(than)?);
+    if rows * 2.0 < others {
+        Some(true)
+    } else if others * 2.0 < rows {
+        Some(false)
+    } else {
+        None
+    }
+}
+
 impl<'c> Choice<'c> {
+    /// Whether its index leads to so many of a table's rows that it is better to read all.
+    pub(crate) fn is_read_whole(&self, live: f64, known: KnownRows<'_>) -> bool {
+        let Some((part, _)) = &self.part else { return false };
+        !part.is_point() && known(part).is_some_and(|rows| is_read_whole(rows, live))
+    }
+
     /// Whether it finds no more than one row.
     pub(crate) fn is_point(&self) -> bool {
         self.part.as_ref().is_some_and(|(part, _)| part.is_point())
@@ -122,6 +160,11 @@ impl<'c> Choice<'c> {
         let conjuncts = self.conjuncts.iter().enumerate();
         let is_left = move |place: &usize| !taken.contains(place) && Some(*place) != by_place;
         conjuncts.filter(move |(place, _)| is_left(place)).map(|(_, conjunct)| *conjunct)
+    }
+
+    /// The same without the index: all rows, page by page.
+    pub(crate) fn without_index(self) -> Self {
+        Choice { part: None, is_ordered: false, ..self }
     }
 
     /// The access, and the condition that it leaves to be filtered.
@@ -257,15 +300,7 @@ impl<'c> IndexPart<'c> {
 
     /// The expressions that its bounds are made of.
     pub(crate) fn exprs(&self) -> impl Iterator<Item = &'c Expr> {
-        self.any_of.iter().flat_map(|bounds| {
-            let list = match bounds.list {
-                None => &[],
-                Some(List::Items(items)) => items,
-                Some(List::Array(array)) => std::slice::from_ref(array),
-            };
-            let ends = bounds.from.iter().chain(&bounds.to).map(|(end, _)| *end);
-            bounds.equal.iter().copied().chain(list).chain(ends)
-        })
+        self.any_of.iter().flat_map(Bounds::exprs)
     }
 
     fn into_access(self, table: &TableDef, direction: Direction) -> Access {
@@ -281,14 +316,25 @@ impl<'c> IndexPart<'c> {
     }
 }
 
-impl Bounds<'_> {
+impl<'c> Bounds<'c> {
+    /// The expressions that they are made of.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &'c Expr> {
+        let list = match self.list {
+            None => &[],
+            Some(List::Items(items)) => items,
+            Some(List::Array(array)) => std::slice::from_ref(array),
+        };
+        let ends = self.from.iter().chain(&self.to).map(|(end, _)| *end);
+        self.equal.iter().copied().chain(list).chain(ends)
+    }
+
     /// How much they promise to leave out; 0 if nothing.
     fn score(&self) -> u32 {
         let ends = u32::from(self.from.is_some()) + u32::from(self.to.is_some());
         40 * self.equal.len() as u32 + 30 * u32::from(self.list.is_some()) + 10 * ends
     }
 
-    fn made(&self, index: &IndexDef, table: &TableDef) -> KeyBounds {
+    pub(crate) fn made(&self, index: &IndexDef, table: &TableDef) -> KeyBounds {
         let mut types = index.columns.iter().map(|column| table.columns[column.column].ty);
         let equal = self.equal.iter().zip(&mut types);
         let equal = equal.map(|(expr, ty)| KeyPart { expr: (*expr).clone(), ty }).collect();
@@ -303,6 +349,17 @@ impl Bounds<'_> {
     }
 }
 
+/// The bounds that conditions give the first column of an index, and the places of those that are
+/// in them.
+pub(crate) fn leading_bounds<'e>(
+    lookup: &Lookup<'_, '_>,
+    index: &IndexDef,
+    conjuncts: &[&'e Expr],
+) -> (Bounds<'e>, Places) {
+    let usable = sargables(lookup, conjuncts.iter().copied(), 0);
+    bounds_of(index.columns.iter().take(1), &usable, &[])
+}
+
 /// The bounds that conditions give the keys of an index, and the places of those that are in them.
 /// Of two that bound one end it is the first that does.
 fn bounds<'e>(
@@ -310,8 +367,16 @@ fn bounds<'e>(
     first: &[Sargable<'e>],
     then: &[Sargable<'e>],
 ) -> (Bounds<'e>, Places) {
+    bounds_of(index.columns.iter(), first, then)
+}
+
+fn bounds_of<'i, 'e>(
+    columns: impl Iterator<Item = &'i IndexColumn>,
+    first: &[Sargable<'e>],
+    then: &[Sargable<'e>],
+) -> (Bounds<'e>, Places) {
     let (mut found, mut taken) = (Bounds::default(), Places::new());
-    for column in index.columns.iter().map(|column| column.column) {
+    for column in columns.map(|column| column.column) {
         let here = || first.iter().chain(then).filter(move |s| s.column == column);
         let equality = here().find_map(|s| match s.op {
             Op::Compare(Compare::Eq, expr) => Some((s, expr)),

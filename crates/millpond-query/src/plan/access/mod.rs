@@ -20,14 +20,14 @@ use crate::DataType;
 use crate::analyze::tree::{SystemColumn, slot_of};
 use crate::expr::Expr;
 
-pub(crate) use choice::{Bounds, Choice, IndexPart, List, choose};
+pub(crate) use choice::{Bounds, Choice, IndexPart, List, Places, choose, leading_bounds};
 pub(crate) use sargable::Conjuncts;
 pub(super) use sargable::fixed_columns;
 pub use sargable::{all_of, conjuncts, in_order};
 
 /// A value for a key column: an expression that is the same for all rows of the table, and the
 /// column's type.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KeyPart {
     pub expr: Expr,
     pub(crate) ty: DataType,
@@ -94,7 +94,7 @@ pub struct IndexRange {
 }
 
 /// Bounds of keys: equal leading columns, then a list or a range.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyBounds {
     pub equal: Vec<KeyPart>,
     /// Values of the next column, if it is one of a list.
@@ -105,7 +105,7 @@ pub struct KeyBounds {
 }
 
 /// Values of a key column.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum KeyList {
     /// Of IN.
     Items(Vec<KeyPart>),

@@ -13,8 +13,9 @@ use crate::DataType;
 use crate::analyze::tree::{self, Slot, slot_of};
 use crate::expr::{Compare, Expr};
 use crate::plan::SortKey;
-use crate::plan::access::{self, Bounds, Choice, IndexPart, List, Lookup};
+use crate::plan::access::{self, Bounds, Choice, IndexPart, List, Lookup, Places, leading_bounds};
 use crate::plan::order::orders_of_indexes;
+use crate::plan::range_estimates::is_read_whole;
 use crate::types::array::array_of;
 
 /// To find the first row of a key.
@@ -64,73 +65,62 @@ impl Planning<'_> {
         };
         let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
         let wanted = orders_of_indexes(&lookup, self.indexes, sort, conjuncts);
-        let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted);
         let live = self.live(table);
-        let (rows, cost, by_key) = match &choice.part {
+        let in_part = |part: &IndexPart<'_>| self.ranges.rows_of_part(table, part, live);
+        let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted, &in_part);
+        let (found, by_key) = match &choice.part {
             None => match &choice.tids {
-                None => (live, live, false),
+                None => (PartRows { rows: live, cost: live, is_large: false }, false),
                 Some(tids) => {
                     let rows = match tids.list {
                         List::Items(items) => items.len() as f64,
                         List::Array(array) => elements(array),
                     };
-                    (rows, rows * INDEXED_ROW, tids.exprs().iter().any(varies))
+                    let found = PartRows { rows, cost: rows * INDEXED_ROW, is_large: false };
+                    (found, tids.exprs().iter().any(varies))
                 }
             },
             Some((part, _)) => {
-                let (rows, cost) = match choice.is_point() {
-                    true => (1.0, LOOKUP + INDEXED_ROW),
-                    false => self.rows_of_part(part, live),
+                let one = PartRows { rows: 1.0, cost: LOOKUP + INDEXED_ROW, is_large: false };
+                let found = match choice.is_point() {
+                    true => one,
+                    false => self.rows_of_part(table, part, live),
                 };
-                (rows, cost, part.exprs().any(varies))
+                (found, part.exprs().any(varies))
             }
         };
-        let rows = rows * self.selectivity(choice.rest());
+        let PartRows { rows, cost, is_large } = found;
+        let rest: Vec<&Expr> = choice.rest().collect();
+        let rows = rows * self.selectivity_by_indexes(slot, table, &rest, live);
         // For many keys a filter leaves less than a row of each.
         let rows = if by_key { rows } else { rows.max(1.0) };
+        if is_large && (sort.is_empty() || !choice.is_ordered) {
+            return TablePath { choice: choice.without_index(), rows, cost: live, by_key };
+        }
         TablePath { choice, rows, cost, by_key }
     }
 
-    fn rows_of_part(&self, part: &IndexPart<'_>, live: f64) -> (f64, f64) {
-        let (mut rows, mut lookups, mut is_whole) = (0.0, 0.0, false);
+    fn rows_of_part(&self, table: &TableDef, part: &IndexPart<'_>, live: f64) -> PartRows {
+        let (mut rows, mut lookups, mut is_whole, mut is_known) = (0.0, 0.0, false, true);
         for bounds in &part.any_of {
-            let (own_rows, own_lookups) = self.bounds_rows(part.index, bounds, live);
+            let of_key = |value: &Expr| self.rows_of_key(value, live);
+            let (guess, own_lookups) = bounds_rows(part.index, bounds, live, of_key);
+            let known = self.ranges.rows(table, part.index, bounds, live);
+            is_known &= known.is_some();
+            let own_rows =
+                known.unwrap_or_else(|| match self.known_ends(table, part, bounds, live) {
+                    Some(share) => guess * GUESSED_ENDS[ends_of(bounds)] * share,
+                    None => guess,
+                });
             rows += own_rows;
             lookups += own_lookups;
             let Bounds { equal, list, from, to } = bounds;
             is_whole |= equal.is_empty() && list.is_none() && from.is_none() && to.is_none();
         }
         let rows = rows.min(live).max(1.0);
-        let each = if is_whole { SCATTERED_ROW } else { INDEXED_ROW };
-        (rows, LOOKUP * lookups + each * rows)
-    }
-
-    /// The rows within bounds, and how often a first row is looked for.
-    fn bounds_rows(&self, index: &IndexDef, bounds: &Bounds<'_>, live: f64) -> (f64, f64) {
-        let mut equal = bounds.equal.len();
-        let mut rows = live;
-        for value in &bounds.equal {
-            rows = rows.min(self.rows_of_key(value, live));
-        }
-        if equal > 1 {
-            rows = rows.min(live.powf(1.0 / (equal as f64 + 1.0)));
-        }
-        let mut lookups = 1.0;
-        if let Some(list) = &bounds.list {
-            lookups = match list {
-                List::Items(items) => items.len() as f64,
-                List::Array(array) => elements(array),
-            };
-            equal += 1;
-        }
-        let is_key = index.unique && equal == index.columns.len();
-        if bounds.list.is_some() || is_key {
-            let each = if is_key { 1.0 } else { live.powf(1.0 / (equal as f64 + 1.0)) };
-            rows = rows.min(each * lookups);
-        }
-        let ends = usize::from(bounds.from.is_some()) + usize::from(bounds.to.is_some());
-        rows /= [1.0, 3.0, 200.0][ends];
-        (rows.max(1.0), lookups)
+        let is_large = is_known && is_read_whole(rows, live);
+        let each = if is_whole || is_large { SCATTERED_ROW } else { INDEXED_ROW };
+        PartRows { rows, cost: LOOKUP * lookups + each * rows, is_large }
     }
 
     /// Rows that have one value in a column of an index. They are counted as if each row of the
@@ -231,6 +221,54 @@ impl Planning<'_> {
     }
 }
 
+/// What a part of an index leads to.
+struct PartRows {
+    rows: f64,
+    cost: f64,
+    /// It is better to read the whole table.
+    is_large: bool,
+}
+
+/// The rows within bounds, and how often a first row is looked for: guesses. `rows_of_key` says how
+/// many rows have a value in one column.
+pub(in crate::plan) fn bounds_rows(
+    index: &IndexDef,
+    bounds: &Bounds<'_>,
+    live: f64,
+    rows_of_key: impl Fn(&Expr) -> f64,
+) -> (f64, f64) {
+    let mut equal = bounds.equal.len();
+    let mut rows = live;
+    for value in &bounds.equal {
+        rows = rows.min(rows_of_key(value));
+    }
+    if equal > 1 {
+        rows = rows.min(live.powf(1.0 / (equal as f64 + 1.0)));
+    }
+    let mut lookups = 1.0;
+    if let Some(list) = &bounds.list {
+        lookups = match list {
+            List::Items(items) => items.len() as f64,
+            List::Array(array) => elements(array),
+        };
+        equal += 1;
+    }
+    let is_key = index.unique && equal == index.columns.len();
+    if bounds.list.is_some() || is_key {
+        let each = if is_key { 1.0 } else { live.powf(1.0 / (equal as f64 + 1.0)) };
+        rows = rows.min(each * lookups);
+    }
+    rows /= GUESSED_ENDS[ends_of(bounds)];
+    (rows.max(1.0), lookups)
+}
+
+/// How many times fewer rows one or two bounds of a range are taken to leave.
+const GUESSED_ENDS: [f64; 3] = [1.0, 3.0, 200.0];
+
+fn ends_of(bounds: &Bounds<'_>) -> usize {
+    usize::from(bounds.from.is_some()) + usize::from(bounds.to.is_some())
+}
+
 /// Whether a key is another for each row outside.
 fn varies(value: &Expr) -> bool {
     let mut varies = false;
@@ -239,6 +277,65 @@ fn varies(value: &Expr) -> bool {
 }
 
 impl Planning<'_> {
+    /// The part of a table's rows that meet some conditions. What indexes know of single columns
+    /// is asked of them.
+    fn selectivity_by_indexes(
+        &self,
+        slot: Slot,
+        table: &TableDef,
+        conjuncts: &[&Expr],
+        live: f64,
+    ) -> f64 {
+        let first_column = slot.first_column();
+        let lookup = Lookup { table, first_column, known: &|_| false };
+        let (mut known, mut taken) = (1.0, Places::new());
+        if !conjuncts.is_empty() && self.ranges.matter(live) {
+            for index in self.indexes.of(table) {
+                let (bounds, places) = leading_bounds(&lookup, index, conjuncts);
+                let is_new = !places.iter().any(|place| taken.contains(place));
+                if is_new && let Some(share) = self.share_of(table, index, &bounds, live) {
+                    known *= share;
+                    taken.extend(places);
+                }
+            }
+        }
+        let rest = conjuncts.iter().enumerate().filter(|(place, _)| !taken.contains(place));
+        known * self.selectivity(rest.map(|(_, conjunct)| *conjunct))
+    }
+
+    /// The part of rows within the range of a column that follows a key in an index, if another
+    /// index begins with it.
+    fn known_ends(
+        &self,
+        table: &TableDef,
+        part: &IndexPart<'_>,
+        bounds: &Bounds<'_>,
+        live: f64,
+    ) -> Option<f64> {
+        if bounds.equal.is_empty() || ends_of(bounds) == 0 || !self.ranges.matter(live) {
+            return None;
+        }
+        let column = part.index.columns.get(bounds.equal.len())?.column;
+        let begins = |index: &&Arc<IndexDef>| {
+            index.columns.first().is_some_and(|first| first.column == column)
+        };
+        let index = self.indexes.of(table).find(begins)?;
+        let ends = Bounds { from: bounds.from, to: bounds.to, ..Bounds::default() };
+        self.share_of(table, index, &ends, live)
+    }
+
+    /// The part of rows within bounds, if it can be known.
+    fn share_of(
+        &self,
+        table: &TableDef,
+        index: &Arc<IndexDef>,
+        bounds: &Bounds<'_>,
+        live: f64,
+    ) -> Option<f64> {
+        let rows = self.ranges.rows(table, index, bounds, live)?;
+        Some((rows / live).min(1.0))
+    }
+
     /// The part of rows that meet some conditions.
     pub(super) fn selectivity<'e>(&self, conjuncts: impl Iterator<Item = &'e Expr>) -> f64 {
         let part = |conjunct: &Expr| match self.has_few_values(conjunct) {

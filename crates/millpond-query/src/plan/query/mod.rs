@@ -47,11 +47,12 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::TableDef;
 
+pub(super) use self::estimate::bounds_rows;
 use self::finish::Called;
 use self::kept_columns::kept_columns;
 use self::node::{CtePlan, Node, QueryPlan, SlotKind, SubPlan};
 use self::slot_set::SlotSet;
-use super::{Output, Planner, UsableIndexes};
+use super::{Output, Planner, RangeEstimates, UsableIndexes};
 use crate::analyze::tree::{Analyzed, CteId, Query, Slot, slot_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Expr;
@@ -66,6 +67,7 @@ const MAX_TRIES: usize = 200;
 /// The planning of one statement.
 struct Planning<'a> {
     indexes: &'a UsableIndexes<'a>,
+    ranges: &'a RangeEstimates<'a>,
     /// Of all slots what they hold. The analyzer's, then those added here.
     kinds: Vec<SlotKind>,
     /// How many parameters the statement has.
@@ -134,6 +136,7 @@ impl<'a> Planner<'a> {
         query.walk_ctes(&mut |cte| *cte_uses.entry(cte).or_default() += 1);
         Planning {
             indexes: self.indexes,
+            ranges: self.ranges,
             kinds: slots,
             params,
             substituted: HashMap::new(),

@@ -43,7 +43,7 @@ pub(in crate::conn) fn explain(
             [] => ParamTypes::None,
             types => ParamTypes::Declared(types.iter().copied().map(Some).collect()),
         };
-        session.plan(statement, sql, types).map(Arc::new)
+        session.plan_for(statement, sql, types, Some(given.values)).map(Arc::new)
     };
     explain_plan(session, explain, &plan, given.values, columns, sink)
 }

@@ -35,13 +35,7 @@ pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
         },
         lock: None,
     };
-    Planned {
-        plan: Plan::Select(plan),
-        params: Arc::new([]),
-        columns: Some(described.into()),
-        generation: 0,
-        passing: false,
-    }
+    Planned::once(Plan::Select(plan), described.into())
 }
 
 pub(super) fn copy_query(
