@@ -70,7 +70,9 @@ impl Planner<'_> {
         let (results, sort) = self.results(query, select, &scope, binder)?;
         let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
         let order = extreme.as_ref().unwrap_or(&sort);
-        let (access, filter, is_ordered) = self.access(&table, condition.as_ref(), order);
+        // The first rows of an index are those that are wanted; the table's may come late.
+        let is_all = results.limit.is_none();
+        let (access, filter, is_ordered) = self.access(&table, condition.as_ref(), order, is_all);
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
         }
@@ -88,12 +90,13 @@ impl Planner<'_> {
     }
 
     /// How the rows of the only table are found, what that leaves to be filtered, and whether they
-    /// come in the wanted order.
+    /// come in the wanted order. `is_all`: all of them are wanted.
     pub(super) fn access(
         &self,
         table: &TableDef,
         condition: Option<&Expr>,
         order: &[SortKey],
+        is_all: bool,
     ) -> (Access, Option<Expr>, bool) {
         let lookup = Lookup::only(table);
         let conjuncts: Conjuncts<'_> = conjuncts(condition).iter().collect();
@@ -101,7 +104,8 @@ impl Planner<'_> {
         let live = self.indexes.live_rows(table) as f64;
         let known = |part: &IndexPart<'_>| self.ranges.rows_of_part(table, part, live);
         let mut choice = access::choose(&lookup, self.indexes, &conjuncts, &wanted, &known);
-        if (order.is_empty() || !choice.is_ordered) && choice.is_read_whole(live, &known) {
+        if is_all && (order.is_empty() || !choice.is_ordered) && choice.is_read_whole(live, &known)
+        {
             choice = choice.without_index();
         }
         let is_ordered = choice.is_ordered;

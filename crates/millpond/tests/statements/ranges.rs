@@ -67,6 +67,15 @@ fn many_rows_are_read_page_by_page() {
     }
     // Where the order is wanted, too, the index gives it.
     assert!(plan(&mut c, "select k from t where v > 5 order by v limit 3").contains("Index Scan"));
+    // The rows that are wanted may be the last of the table.
+    for query in [
+        "select k from t where v < 15000 limit 3",
+        "select k, v from t where v < 15000 offset 5 limit 3",
+        "select distinct on (k) k from (select k from t where v < 15000 limit 3) s",
+        "select a.k from t a join t b on b.k = a.g where a.v < 15000 limit 3",
+    ] {
+        assert!(plan(&mut c, query).contains("Index Scan using t_v_idx"), "{query}");
+    }
 }
 
 #[test]

@@ -26,32 +26,45 @@ impl Planning<'_> {
         wanted: Wanted<'_>,
     ) -> Result<Path> {
         let conditions = Conditions::new(self, problem, more);
-        let way = self.way(problem, &conditions, wanted)?;
+        let stops_early = wanted.sort.is_empty() && wanted.limit.is_some();
+        let around = std::mem::replace(&mut self.stops_early, stops_early);
+        let path = self.solve_under(problem, &conditions, wanted);
+        self.stops_early = around;
+        path
+    }
+
+    fn solve_under(
+        &mut self,
+        problem: &Problem<'_>,
+        conditions: &Conditions<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Path> {
+        let way = self.way(problem, conditions, wanted)?;
         let sort = wanted.sort.get(..way.presorted).unwrap_or_default();
-        let mut progress = Progress::new(&conditions);
+        let mut progress = Progress::new(conditions);
         let mut node: Option<Node> = None;
         for step in &way.steps {
             let sides = (node.take(), step.method);
             node = Some(match step.part {
                 Part::Item(at) => {
                     let slots = &problem.items[at].slots;
-                    let ready = progress.take(&conditions, slots);
+                    let ready = progress.take(conditions, slots);
                     progress.bound.add(slots);
-                    self.join_item(sides, problem, at, &ready, &conditions, sort)?
+                    self.join_item(sides, problem, at, &ready, conditions, sort)?
                 }
                 Part::Dependent(at) => {
                     let dependent = &problem.dependents[at];
-                    let ready = progress.take(&conditions, &dependent.adds);
+                    let ready = progress.take(conditions, &dependent.adds);
                     progress.bound.add(&dependent.adds);
                     let joined = self.join_dependent(sides, dependent, &conditions.slots)?;
                     filtered(joined, conditions.cloned(&ready))
                 }
             });
         }
-        let rest = progress.take(&conditions, &conditions.slots);
+        let rest = progress.take(conditions, &conditions.slots);
         let rest = conditions.cloned(&rest);
         let node = match node {
-            Some(node) => filtered(filtered(node, rest), conditions.gates),
+            Some(node) => filtered(filtered(node, rest), conditions.gates.clone()),
             None => Node::Result { filter: all_of(rest) },
         };
         let (ordered, presorted) = (wanted.is_met(&way), way.presorted);

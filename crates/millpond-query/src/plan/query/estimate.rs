@@ -94,7 +94,7 @@ impl Planning<'_> {
         let rows = rows * self.selectivity_by_indexes(slot, table, &rest, live);
         // For many keys a filter leaves less than a row of each.
         let rows = if by_key { rows } else { rows.max(1.0) };
-        if is_large && (sort.is_empty() || !choice.is_ordered) {
+        if is_large && !self.stops_early && (sort.is_empty() || !choice.is_ordered) {
             return TablePath { choice: choice.without_index(), rows, cost: live, by_key };
         }
         TablePath { choice, rows, cost, by_key }

@@ -88,6 +88,8 @@ struct Planning<'a> {
     /// Groups of columns that the join that is being ordered makes equal.
     equal_columns: Rc<[Vec<usize>]>,
     waits: bool,
+    /// Of what is being solved only the first rows are wanted, in any order.
+    stops_early: bool,
     /// Whether EXPLAIN shows the subqueries of what is being finished.
     shows: bool,
     parts: usize,
@@ -148,6 +150,7 @@ impl<'a> Planner<'a> {
             largest_table: 0,
             equal_columns: Rc::default(),
             waits: false,
+            stops_early: false,
             shows: true,
             parts: 0,
             depth: 0,
