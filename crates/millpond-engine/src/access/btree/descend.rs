@@ -116,6 +116,7 @@ pub(crate) fn aside<R, P: PageRead + ?Sized>(node: Node<'_, P>) -> Step<R> {
 }
 
 /// Counts steps, so that a descent along damaged links can't go in circles for ever.
+#[derive(Clone)]
 pub(crate) struct Steps {
     left: u64,
 }

@@ -12,6 +12,7 @@ use millpond_buffer::{BlockNumber, RelHandle};
 use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, step_by};
 use super::env::Env;
+use super::page::PageRead;
 use super::page::item::Target;
 use super::page::node::Node;
 use crate::EngineResult;
@@ -37,68 +38,115 @@ pub fn share_between<E: Env + ?Sized>(
     lower: &[u8],
     upper: &[u8],
 ) -> EngineResult<f64> {
-    let from = place(env, rel, Target::first(lower))?;
-    let to = place(env, rel, Target::first(upper))?;
+    let (lower, upper) = (Target::first(lower), Target::first(upper));
+    let mut descent = Descent::new(rel);
+    // Most ranges are small: the ways to their ends part late.
+    let (from, to) = loop {
+        let (count, seen, other) =
+            env.buffers().read(rel, BlockNumber(descent.block), env.wait(), |view| {
+                let node = Node(view);
+                (node.count(), Seen::of(node, lower), Seen::of(node, upper))
+            })?;
+        let mut apart = descent.clone();
+        match (descent.follow(count, seen)?, apart.follow(count, other)?) {
+            (None, None) if descent.block == apart.block => {}
+            (from, to) => {
+                break (descent.finish(env, lower, from)?, apart.finish(env, upper, to)?);
+            }
+        }
+    };
     let least = from.unsure.min(to.unsure) * PART_OF_LEAF;
     Ok((to.before - from.before).clamp(least, 1.0))
 }
 
 /// What one page says of the place of a key.
+#[derive(Clone, Copy)]
 enum Seen {
     Leaf { slot: usize },
     Inner { slot: usize, level: u16, step: Step<()> },
     Aside(Step<()>),
 }
 
-fn place<E: Env + ?Sized>(env: &E, rel: &RelHandle, target: Target<'_>) -> EngineResult<Place> {
-    let (mut before, mut part, mut block) = (0.0, 1.0, ROOT);
-    let mut steps = Steps::new(rel);
-    loop {
-        let (count, seen) = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
-            let node = Node(view);
-            let seen = if !node.is_node() {
-                Seen::Aside(aside(node))
-            } else if node.is_leaf() {
-                Seen::Leaf { slot: node.lower_bound(target) }
-            } else {
-                let slot = node.child_slot(target);
-                let step = step_by(node, slot, target, Side::At);
-                Seen::Inner { slot, level: node.level(), step }
-            };
-            (node.count(), seen)
-        })?;
-        steps.take(rel, block)?;
-        let share = part / count.max(1) as f64;
+impl Seen {
+    fn of<P: PageRead + ?Sized>(node: Node<'_, P>, target: Target<'_>) -> Self {
+        if !node.is_node() {
+            return Seen::Aside(aside(node));
+        }
+        if node.is_leaf() {
+            return Seen::Leaf { slot: node.lower_bound(target) };
+        }
+        let slot = node.child_slot(target);
+        let step = step_by(node, slot, target, Side::At);
+        Seen::Inner { slot, level: node.level(), step }
+    }
+}
+
+/// The way down to a key.
+#[derive(Clone)]
+struct Descent<'r> {
+    rel: &'r RelHandle,
+    block: u32,
+    /// The part of the entries before the page, and on the page and below.
+    before: f64,
+    part: f64,
+    steps: Steps,
+}
+
+impl<'r> Descent<'r> {
+    fn new(rel: &'r RelHandle) -> Self {
+        Self { rel, block: ROOT, before: 0.0, part: 1.0, steps: Steps::new(rel) }
+    }
+
+    /// Goes where a page of `count` entries leads; the place, once it is known.
+    fn follow(&mut self, count: usize, seen: Seen) -> EngineResult<Option<Place>> {
+        self.steps.take(self.rel, self.block)?;
+        let share = self.part / count.max(1) as f64;
+        let at = |slot| self.before + share * slot as f64;
         let step = match seen {
-            Seen::Leaf { slot } => {
-                return Ok(Place { before: before + share * slot as f64, unsure: 0.0 });
-            }
+            Seen::Leaf { slot } => return Ok(Some(Place { before: at(slot), unsure: 0.0 })),
             Seen::Inner { slot, level: 1, step: Step::Down(_) } => {
-                return Ok(Place { before: before + share * slot as f64, unsure: share });
+                return Ok(Some(Place { before: at(slot), unsure: share }));
             }
-            Seen::Inner { slot, step, .. } => {
-                if let Step::Down(_) = step {
-                    before += share * slot as f64;
-                    part = share;
-                }
-                step
+            Seen::Inner { slot, step: Step::Down(child), .. } => {
+                (self.before, self.part) = (at(slot), share);
+                Step::Down(child)
             }
-            Seen::Aside(step) => step,
+            Seen::Inner { step, .. } | Seen::Aside(step) => step,
         };
-        block = match step {
+        self.block = match step {
             Step::Down(child) => child,
             // The page was split since the link to it was read: all of it is before the target.
             Step::Right(right) => {
-                before += part;
+                self.before += self.part;
                 right
             }
             Step::Gone => {
-                (before, part) = (0.0, 1.0);
+                (self.before, self.part) = (0.0, 1.0);
                 ROOT
             }
             Step::Lost | Step::Arrived(()) => {
-                return Err(damaged(rel, block, "not a page of the tree"));
+                return Err(damaged(self.rel, self.block, "not a page of the tree"));
             }
         };
+        Ok(None)
+    }
+
+    /// Goes on alone, unless the place is known.
+    fn finish<E: Env + ?Sized>(
+        mut self,
+        env: &E,
+        target: Target<'_>,
+        mut place: Option<Place>,
+    ) -> EngineResult<Place> {
+        loop {
+            if let Some(place) = place {
+                return Ok(place);
+            }
+            let block = BlockNumber(self.block);
+            let (count, seen) = env.buffers().read(self.rel, block, env.wait(), |view| {
+                (Node(view).count(), Seen::of(Node(view), target))
+            })?;
+            place = self.follow(count, seen)?;
+        }
     }
 }
