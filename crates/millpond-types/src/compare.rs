@@ -8,6 +8,14 @@ use std::cmp::Ordering;
 use super::{Datum, Value, other};
 
 /// PostgreSQL's order of floats: NaN equals itself and is above everything; -0 equals 0.
+/// The order of bytes, as text has it. An empty text may have no memory: then to compare it as
+/// memory of no bytes takes a hundred cycles, because the processor's masked load meets an address
+/// that is not mapped.
+#[inline]
+pub fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
+    if a.is_empty() || b.is_empty() { a.len().cmp(&b.len()) } else { a.cmp(b) }
+}
+
 fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
@@ -25,7 +33,7 @@ impl Datum<'_> {
             (Datum::Float8(a), Datum::Float4(b)) => float_order(a, b.into()),
             (Datum::Float8(a), Datum::Float8(b)) => float_order(a, b),
             (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(&b),
-            (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Datum::Text(a), Datum::Text(b)) => compare_bytes(a.as_bytes(), b.as_bytes()),
             (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
             (Datum::Date(a), Datum::Date(b)) => a.cmp(&b),
             (Datum::Timestamp(a), Datum::Timestamp(b))
@@ -48,5 +56,20 @@ impl Value {
     /// See [`Datum::sql_cmp`].
     pub fn sql_cmp(&self, other: &Value) -> Option<Ordering> {
         self.as_datum().sql_cmp(&other.as_datum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compare_bytes;
+
+    #[test]
+    fn bytes_are_ordered_as_memory_is() {
+        let texts: [&[u8]; 6] = [b"", b"\0", b"a", b"aa", b"ab", b"\xff"];
+        for a in texts {
+            for b in texts {
+                assert_eq!(compare_bytes(a, b), a.cmp(b), "{a:?} {b:?}");
+            }
+        }
     }
 }

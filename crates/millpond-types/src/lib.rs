@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod array;
-mod compare;
+pub mod compare;
 mod datum;
 pub mod error;
 pub mod format;

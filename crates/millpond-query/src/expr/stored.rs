@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use millpond_types::NumericRef;
+use millpond_types::compare::compare_bytes;
 
 use super::int::{of_column, of_value};
 use super::{Expr, Row};
@@ -71,7 +72,7 @@ pub(super) fn is_among(row: Row<'_>, column: usize, list: &[Expr]) -> Option<boo
 fn compare_with((ty, bytes): Stored<'_>, value: &Value) -> Option<Ordering> {
     Some(match (ty, value) {
         (DataType::Text | DataType::Varchar(_) | DataType::Char(_), Value::Text(text)) => {
-            bytes.cmp(text.as_bytes())
+            compare_bytes(bytes, text.as_bytes())
         }
         (DataType::Numeric { .. }, Value::Numeric(value)) => {
             NumericRef::from_bytes(bytes)?.cmp(&value.as_ref())
