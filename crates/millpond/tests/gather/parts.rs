@@ -17,6 +17,8 @@ const IN_PARTS: &[&str] = &[
     "select part % 3, sum(case when id % 2 = 0 then 'Infinity' else '-Infinity' end::numeric), \
         max(case when id % 2 = 0 then 1.0 else 1.00 end), min(case when id % 2 = 0 then 1.0 else 1.00 end) \
         from item group by 1",
+    "select line, sum(part::float8), avg(part::real), round(stddev(part::float8)::numeric, 6), \
+        sum(null::float8), variance(null::real), max(part::real) from item group by line",
     "select p.name, count(*), sum(i.n), avg(p.size) from item i join part p on p.id + 0 = i.part group by 1",
     "select o.status, count(i.id), sum(i.n) from ord o left join item i on i.id = o.id and i.line = 1 \
         where o.total > 100 group by 1",
@@ -38,14 +40,17 @@ fn threads_aggregate_what_has_parts() {
         let shown = plan(c, &format!("{select} from item group by line"));
         shown.contains("Partial HashAggregate") && shown.contains("Finalize HashAggregate")
     };
-    for select in ["select line, count(*)", "select sum(n), min(v)", "select avg(id), bit_or(part)"]
-    {
+    for select in [
+        "select line, count(*)",
+        "select sum(n), min(v)",
+        "select avg(id), bit_or(part)",
+        "select sum(n::float8), avg(n::real)",
+        "select stddev(n::float8), var_pop(n::real)",
+    ] {
         assert!(has_parts(&mut c, select), "{select}");
     }
     // Their results depend on the order of all rows, or on all values.
     for select in [
-        "select sum(n::float8)",
-        "select avg(n::real)",
         "select string_agg(v, ',')",
         "select array_agg(id)",
         "select count(distinct v)",

@@ -49,13 +49,15 @@ fn runs_once(subplan: &SubPlan) -> bool {
     }
 }
 
-/// Whether the result of a call is the same if its rows are taken in in parts, and then the parts
-/// in the order of their rows. Sums of floats are not.
+/// Whether the rows of a call may be taken in in parts, and then the parts in the order of their
+/// rows. The result is the same; that of floats up to its last digits, as in PostgreSQL.
 fn has_parts(call: &AggregateCall) -> bool {
     use AggregateFunction as F;
+    let is_float = matches!(call.ty, DataType::Float4 | DataType::Float8);
     let is_exact = matches!(call.ty, DataType::Int8 | DataType::Numeric { .. });
     let has_parts = match call.function {
-        F::Sum | F::Avg => is_exact,
+        F::Sum | F::Avg => is_exact || is_float,
+        F::VarPop | F::VarSamp | F::StddevPop | F::StddevSamp => is_float,
         F::CountRows | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr => true,
         F::BitAnd | F::BitOr | F::BitXor => true,
         _ => false,

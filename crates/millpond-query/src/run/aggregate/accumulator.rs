@@ -172,7 +172,8 @@ impl Accumulator {
     pub(super) fn part(&self) -> Result<[Value; 2]> {
         Ok(match self {
             Self::Count(count) => [Value::Int8(*count), Value::Null],
-            Self::Sum(sum) => [Value::Int8(sum.count), sum.numbers_value()?],
+            Self::Sum(sum) => [Value::Int8(sum.count), sum.part()?],
+            Self::Moments(moments) => [moments.part()?, Value::Null],
             Self::Extreme(value) | Self::Bits(value) => [value.clone(), Value::Null],
             Self::Bool(value) => [value.map_or(Value::Null, Value::Bool), Value::Null],
             _ => return Err(no_parts()),
@@ -193,10 +194,13 @@ impl Accumulator {
                 sum.count += more;
                 match second {
                     Datum::Null => {}
-                    Datum::Numeric(number) => sum.numbers.add(number)?,
-                    int => sum.numbers.add_int(int.as_i64().ok_or_else(no_parts)?)?,
+                    second => {
+                        sum.count -= 1;
+                        return sum.add(function, second);
+                    }
                 }
             }
+            (Self::Moments(moments), Datum::Bytea(bytes)) => moments.add_part(bytes)?,
             (Self::Extreme(_) | Self::Bits(_) | Self::Bool(_), first) => {
                 return self.add(function, first, Datum::Null);
             }

@@ -62,6 +62,28 @@ impl Moments {
         Ok(())
     }
 
+    /// The state of floats, for another one to go on with.
+    pub(super) fn part(&self) -> Result<Value> {
+        match self.floats {
+            Some(floats) => {
+                Ok(Value::Bytea(floats.numbers().into_iter().flat_map(f64::to_le_bytes).collect()))
+            }
+            None if self.count == 0 => Ok(Value::Null),
+            None => Err(SqlError::internal("only variances of floats have parts")),
+        }
+    }
+
+    /// Takes in what another state has taken in behind this one.
+    pub(super) fn add_part(&mut self, part: &[u8]) -> Result<()> {
+        let (numbers, []) = part.as_chunks::<8>() else { return Err(damaged_part()) };
+        let Ok(numbers) = <[[u8; 8]; 3]>::try_from(numbers) else { return Err(damaged_part()) };
+        let more = FloatMoments::of(numbers.map(f64::from_le_bytes));
+        self.count += more.count as i64;
+        let floats = self.floats.get_or_insert_default();
+        *floats = floats.with(&more)?;
+        Ok(())
+    }
+
     fn add_numeric(&mut self, value: Numeric) -> Result<()> {
         if !matches!(value.as_ref().parts(), Parts::Finite(_)) {
             self.is_special = true;
@@ -113,6 +135,10 @@ impl Moments {
             variance => Ok(variance),
         }
     }
+}
+
+fn damaged_part() -> SqlError {
+    SqlError::internal("a damaged part of a variance")
 }
 
 impl FloatMoments {

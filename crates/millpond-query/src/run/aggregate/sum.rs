@@ -55,12 +55,14 @@ impl Sum {
         Ok(0)
     }
 
-    /// The sum of integers and decimal numbers: an integer as long as it is one of few digits.
-    pub(super) fn numbers_value(&self) -> Result<Value> {
-        Ok(match self.numbers.int().map(i64::try_from) {
+    /// The sum so far, for another one to go on with: an integer as long as it is one of few
+    /// digits.
+    pub(super) fn part(&self) -> Result<Value> {
+        Ok(match (&self.other, self.numbers.int().map(i64::try_from)) {
             _ if self.count == 0 => Value::Null,
-            Some(Ok(int)) => Value::Int8(int),
-            _ => Value::Numeric(self.numbers.total()?),
+            (Some(sum), _) => Value::clone(sum),
+            (None, Some(Ok(int))) => Value::Int8(int),
+            (None, _) => Value::Numeric(self.numbers.total()?),
         })
     }
 
