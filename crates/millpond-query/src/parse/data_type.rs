@@ -2,7 +2,7 @@
 
 use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
 use millpond_types::other::{
-    CID, INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, XID, types,
+    CID, INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, XID, XID8, types,
 };
 
 use crate::DataType;
@@ -70,6 +70,7 @@ fn plain(name: &str) -> Result<DataType> {
         "tid" => other(TID, -1),
         "xid" => other(XID, -1),
         "cid" => other(CID, -1),
+        "xid8" => other(XID8, -1),
         "json" => other(JSON, -1),
         "jsonb" => other(JSONB, -1),
         "jsonpath" => other(JSONPATH, -1),
@@ -156,7 +157,7 @@ const ABSENT: &str = "aclitem any anyarray anycompatible anycompatiblearray \
     pg_node_tree pg_snapshot point polygon refcursor regclass regcollation regconfig regdictionary \
     regnamespace regoper regoperator regproc regprocedure regrole regtype serial serial2 serial4 \
     serial8 smallserial table_am_handler tid trigger tsm_handler tsmultirange tsquery tsrange \
-    tstzmultirange tstzrange tsvector txid_snapshot unknown varbit void xid xid8 xml";
+    tstzmultirange tstzrange tsvector txid_snapshot unknown varbit void xid xml";
 
 fn unknown_type(name: &str) -> SqlError {
     let lower = name.to_ascii_lowercase();

@@ -39,7 +39,7 @@ pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
 pub use tid::value as tid;
-pub use xid::value as xid;
+pub use xid::{value as xid, xid8, xid8_number};
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.

@@ -71,6 +71,8 @@ pub(super) const OIDVECTOR_TYPE: Param = other(other::OIDVECTOR);
 pub(super) const RECORD_TYPE: Param = other(other::RECORD);
 pub(super) const REGCLASS_TYPE: Param = other(other::REGCLASS);
 pub(super) const UUID_TYPE: Param = other(other::UUID);
+pub(super) const XID_TYPE: Param = other(other::XID);
+pub(super) const XID8_TYPE: Param = other(other::XID8);
 pub(super) const INT4_ARRAY: Param = other(1007);
 pub(super) const NAME_ARRAY: Param = other(1003);
 pub(super) const OID_ARRAY: Param = other(1028);
@@ -234,6 +236,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::reg::PROCS,
     super::row_transactions::PROCS,
     super::relation::PROCS,
+    super::transaction_ids::PROCS,
     super::storage::PROCS,
     super::storage::SIZES,
     super::series::PROCS,

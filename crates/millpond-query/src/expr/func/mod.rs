@@ -53,6 +53,7 @@ mod storage;
 mod string;
 mod system;
 mod template;
+mod transaction_ids;
 mod transitions;
 mod unicode;
 mod upgrade;

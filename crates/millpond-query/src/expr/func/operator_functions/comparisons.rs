@@ -2,7 +2,7 @@
 
 use super::super::catalog::{
     ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
-    NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE,
+    NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE, XID8_TYPE,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::{of, of_zone};
@@ -88,6 +88,8 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
         1357 "timetz_gt", 1356 "timetz_ge";
     UUID_TYPE UUID_TYPE: 2956 "uuid_eq", 2959 "uuid_ne", 2954 "uuid_lt", 2955 "uuid_le",
         2958 "uuid_gt", 2957 "uuid_ge";
+    XID8_TYPE XID8_TYPE: 5084 "xid8eq", 5085 "xid8ne", 5034 "xid8lt", 5036 "xid8le",
+        5035 "xid8gt", 5037 "xid8ge";
 };
 
 /// Those that ask for the session's time zone.

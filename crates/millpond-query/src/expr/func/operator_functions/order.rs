@@ -10,7 +10,8 @@ use millpond_types::record::{self, Field};
 use super::super::Body;
 use super::super::catalog::{
     ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
-    NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE, proc,
+    NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE,
+    XID8_TYPE, proc,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::super::format_type;
@@ -64,6 +65,7 @@ pub(in super::super) static ORDERS: &[Proc] = &[
     order(1314, "timestamptz_cmp", &[TIMESTAMPTZ, TIMESTAMPTZ]),
     order(1358, "timetz_cmp", &[TIMETZ, TIMETZ]),
     order(2960, "uuid_cmp", &[UUID_TYPE, UUID_TYPE]),
+    order(5096, "xid8cmp", &[XID8_TYPE, XID8_TYPE]),
     order(2357, "date_cmp_timestamptz", &[DATE, TIMESTAMPTZ]).stable(),
     order(2526, "timestamp_cmp_timestamptz", &[TIMESTAMP, TIMESTAMPTZ]).stable(),
     order(2383, "timestamptz_cmp_date", &[TIMESTAMPTZ, DATE]).stable(),
@@ -102,6 +104,7 @@ pub(in super::super) static EXTREMES: &[Proc] = chosen! {
     TIMESTAMP: 2036 "timestamp_larger", 2035 "timestamp_smaller";
     TIMESTAMPTZ: 1196 "timestamptz_larger", 1195 "timestamptz_smaller";
     TIMETZ: 1379 "timetz_larger", 1380 "timetz_smaller";
+    XID8_TYPE: 5097 "xid8_larger", 5098 "xid8_smaller";
 };
 
 /// Those of `character`: spaces at the end don't count, and are part of the result.
