@@ -70,6 +70,7 @@ pub(super) const OIDVECTOR_TYPE: Param = other(other::OIDVECTOR);
 /// `record`, of whatever fields.
 pub(super) const RECORD_TYPE: Param = other(other::RECORD);
 pub(super) const REGCLASS_TYPE: Param = other(other::REGCLASS);
+pub(super) const LSN_TYPE: Param = other(other::PG_LSN);
 pub(super) const UUID_TYPE: Param = other(other::UUID);
 pub(super) const XID_TYPE: Param = other(other::XID);
 pub(super) const XID8_TYPE: Param = other(other::XID8);
@@ -218,6 +219,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::keywords::PROCS,
     super::large_object::DESCRIPTORS,
     super::large_object::OBJECTS,
+    super::lsn::PROCS,
     super::no_rows::PROCS,
     super::numeric::PROCS,
     super::operator_functions::ARITHMETIC,

@@ -24,6 +24,7 @@ mod integer;
 mod json;
 mod keywords;
 mod large_object;
+mod lsn;
 mod no_rows;
 mod numeric;
 mod object_facts;

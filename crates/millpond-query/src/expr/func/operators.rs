@@ -91,6 +91,7 @@ static TABLES: &[&[Operator]] = &[
     super::json::OPERATORS,
     super::json::PATH_OPERATORS,
     super::datetime::OPERATORS,
+    super::lsn::OPERATORS,
     plain! { "+" Add },
     plain! { "-" Sub },
     plain! { "*" Mul },

@@ -67,6 +67,7 @@ pub(super) static SENDS: &[Proc] = &[
     send(2441, "xidsend", &[other(other::XID)]),
     send(2443, "cidsend", &[other(other::CID)]),
     send(5083, "xid8send", &[other(other::XID8)]),
+    send(3239, "pg_lsn_send", &[other(other::PG_LSN)]),
     send(2433, "varcharsend", &[Param::Type(DataType::Varchar(None))]).stable(),
 ];
 

@@ -1,8 +1,8 @@
 //! The functions of comparisons: `int4eq`, `text_lt`, and so on.
 
 use super::super::catalog::{
-    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
-    NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE, XID8_TYPE,
+    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, LSN_TYPE,
+    NAME, NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE, XID8_TYPE,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::{of, of_zone};
@@ -62,6 +62,8 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
         1165 "interval_le", 1167 "interval_gt", 1166 "interval_ge";
     JSONB_TYPE JSONB_TYPE: 4043 "jsonb_eq", 4038 "jsonb_ne", 4039 "jsonb_lt", 4041 "jsonb_le",
         4040 "jsonb_gt", 4042 "jsonb_ge";
+    LSN_TYPE LSN_TYPE: 3233 "pg_lsn_eq", 3236 "pg_lsn_ne", 3231 "pg_lsn_lt", 3232 "pg_lsn_le",
+        3235 "pg_lsn_gt", 3234 "pg_lsn_ge";
     NAME NAME: 62 "nameeq", 659 "namene", 655 "namelt", 656 "namele", 657 "namegt", 658 "namege";
     NAME TEXT: 240 "nameeqtext", 245 "namenetext", 241 "namelttext", 242 "nameletext",
         244 "namegttext", 243 "namegetext";

@@ -9,9 +9,9 @@ use millpond_types::record::{self, Field};
 
 use super::super::Body;
 use super::super::catalog::{
-    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
-    NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE,
-    XID8_TYPE, proc,
+    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE,
+    LSN_TYPE, NAME, NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ,
+    UUID_TYPE, XID8_TYPE, proc,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::super::format_type;
@@ -59,6 +59,7 @@ pub(in super::super) static ORDERS: &[Proc] = &[
     order(1315, "interval_cmp", &[INTERVAL, INTERVAL]),
     order(4044, "jsonb_cmp", &[JSONB_TYPE, JSONB_TYPE]),
     order(1769, "numeric_cmp", &[NUMERIC, NUMERIC]),
+    order(3251, "pg_lsn_cmp", &[LSN_TYPE, LSN_TYPE]),
     order(1107, "time_cmp", &[TIME, TIME]),
     order(2045, "timestamp_cmp", &[TIMESTAMP, TIMESTAMP]),
     order(2370, "timestamp_cmp_date", &[TIMESTAMP, DATE]),
@@ -97,6 +98,7 @@ pub(in super::super) static EXTREMES: &[Proc] = chosen! {
     INT4: 768 "int4larger", 769 "int4smaller";
     INT8: 1236 "int8larger", 1237 "int8smaller";
     INTERVAL: 1198 "interval_larger", 1197 "interval_smaller";
+    LSN_TYPE: 4187 "pg_lsn_larger", 4188 "pg_lsn_smaller";
     NUMERIC: 1767 "numeric_larger", 1766 "numeric_smaller";
     OID: 1965 "oidlarger", 1966 "oidsmaller";
     TEXT: 458 "text_larger", 459 "text_smaller";
