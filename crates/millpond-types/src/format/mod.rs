@@ -40,7 +40,7 @@ pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
 pub use lsn::{number as lsn_number, value as lsn};
-pub use tid::value as tid;
+pub use tid::{image as tid_image, value as tid};
 pub use xid::{value as xid, xid8, xid8_number};
 pub use zone::Zone;
 

@@ -11,8 +11,8 @@ use millpond_types::other;
 
 use super::Body;
 use super::operator_functions::OfOperator;
-use crate::DataType;
 use crate::expr::types::NUMERIC as ANY_NUMERIC;
+use crate::{DataType, Datum};
 
 /// What an argument or a result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,7 @@ pub(super) const OIDVECTOR_TYPE: Param = other(other::OIDVECTOR);
 pub(super) const RECORD_TYPE: Param = other(other::RECORD);
 pub(super) const REGCLASS_TYPE: Param = other(other::REGCLASS);
 pub(super) const LSN_TYPE: Param = other(other::PG_LSN);
+pub(super) const TID_TYPE: Param = other(other::TID);
 pub(super) const UUID_TYPE: Param = other(other::UUID);
 pub(super) const XID_TYPE: Param = other(other::XID);
 pub(super) const XID8_TYPE: Param = other(other::XID8);
@@ -132,6 +133,13 @@ impl Proc {
     pub(super) const fn volatile(mut self) -> Self {
         self.volatility = Volatility::Volatile;
         self
+    }
+
+    /// Whether these arguments make the result NULL without a call. Of any number of arguments at
+    /// the end, none does so.
+    pub(super) fn is_null_for(&self, args: &[Datum<'_>]) -> bool {
+        let counted = if self.variadic { self.args.len().saturating_sub(1) } else { args.len() };
+        self.strict && args.iter().take(counted).any(Datum::is_null)
     }
 
     /// Whether it returns rows, or records of several columns.
@@ -225,8 +233,10 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::operator_functions::ARITHMETIC,
     super::operator_functions::COMPARISONS,
     super::operator_functions::COMPARISONS_IN_ZONE,
+    super::operator_functions::EQUALITIES,
     super::operator_functions::EXTREMES,
     super::operator_functions::EXTREMES_OF_CHARS,
+    super::operator_functions::IMAGES,
     super::operator_functions::ORDERS,
     super::operator_functions::PATTERNS,
     super::operator_functions::TEXTS,

@@ -208,7 +208,7 @@ impl Func {
 
     /// Whether it is NULL where an argument is NULL, without being called.
     pub(crate) fn is_strict(self) -> bool {
-        self.0.strict && !self.0.makes_rows()
+        self.0.strict && !self.0.variadic && !self.0.makes_rows()
     }
 
     /// The columns of a function that returns rows.
@@ -331,7 +331,7 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
 }
 
 fn call_with<'a>(proc: &Proc, datums: &[Datum<'_>], env: &Env<'_>) -> Result<Val<'a>> {
-    if proc.strict && datums.iter().any(Datum::is_null) {
+    if proc.is_null_for(datums) {
         return Ok(Val::Borrowed(Datum::Null));
     }
     let value = match proc.body {

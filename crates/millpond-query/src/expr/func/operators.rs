@@ -92,6 +92,7 @@ static TABLES: &[&[Operator]] = &[
     super::json::PATH_OPERATORS,
     super::datetime::OPERATORS,
     super::lsn::OPERATORS,
+    super::operator_functions::IMAGE_OPERATORS,
     plain! { "+" Add },
     plain! { "-" Sub },
     plain! { "*" Mul },
