@@ -13,13 +13,14 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, RecordType, Typed, result_type};
 use crate::expr::types::Ty;
 use crate::expr::{Expr, Func, returns_rows};
+use crate::system_relations::{find_function_definition, function_columns};
 
 pub(super) const MOVE_IT: &str =
     "You might be able to move the set-returning function into a LATERAL FROM item.";
 
 /// Whether a name is that of a function that returns rows.
 pub(super) fn is_set_function(name: &str) -> bool {
-    returns_rows(name)
+    returns_rows(name) || find_function_definition(name).is_some()
 }
 
 /// The columns of a function's rows. One without a name is called like the function's item.
@@ -35,6 +36,13 @@ pub(super) fn bind(
     name: &str,
     in_from: bool,
 ) -> Result<(SetFunction, Columns)> {
+    if let Some(relation) = find_function_definition(name).filter(|_| written.is_empty()) {
+        let columns: Columns = function_columns(relation)
+            .map(|(name, ty)| (Some(Cow::Borrowed(name)), ty))
+            .collect();
+        let kind = SetFunctionKind::System(relation.oid);
+        return Ok((SetFunction { kind, args: Vec::new(), columns: columns.len() }, columns));
+    }
     let args = binder.call_arguments(name, written, at, level)?;
     let base = args.first().map(|base| base.ty);
     let (func, args, columns) = of_catalog(name, args, binder).map_err(|error| {
