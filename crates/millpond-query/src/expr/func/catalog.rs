@@ -156,6 +156,16 @@ impl Proc {
         }
     }
 
+    /// Whether its first argument may be a row of any type.
+    pub(super) fn takes_a_row(&self) -> bool {
+        self.args.first() == Some(&Param::AnyElement)
+    }
+
+    /// Whether it fills one row, which is a value.
+    fn fills_one_row(&self) -> bool {
+        matches!(self.body, Body::Records(records) if !records.is_set) && self.takes_a_row()
+    }
+
     /// Whether it is a cast by the name of its type.
     pub(in crate::expr) fn is_conversion(&self) -> bool {
         matches!(self.body, Body::Conversion)
@@ -286,6 +296,11 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
 /// Whether functions of this name return rows, or records of several columns.
 pub(crate) fn returns_rows(name: &str) -> bool {
     named(name).iter().any(|proc| proc.makes_rows())
+}
+
+/// Whether functions of this name fill one row, which is a value.
+pub(crate) fn fills_one_row(name: &str) -> bool {
+    named(name).iter().any(|proc| proc.fills_one_row())
 }
 
 /// All functions.

@@ -73,6 +73,7 @@ pub(in crate::expr) use datetime::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 pub(crate) use datetime::{interval as interval_math, timestamp_plus, timestamptz_plus};
 pub(super) use float::{overflow, power, underflow};
 pub(crate) use json::aggregate as json_aggregate;
+pub(in crate::expr) use json::{FILLED, definition};
 pub use quote::quoted_name;
 pub use series::Series;
 pub use string::check_length;
@@ -251,7 +252,7 @@ impl Func {
 
     /// Whether its rows have the columns of its first argument, which it fills.
     pub(crate) fn fills_rows(self) -> bool {
-        self.needs_definition() && self.0.args.first() == Some(&Param::AnyElement)
+        self.needs_definition() && self.0.takes_a_row()
     }
 
     /// The rows that a function returns whose call defines their columns.
