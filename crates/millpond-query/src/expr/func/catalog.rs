@@ -264,6 +264,8 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::series::PROCS,
     super::server::PROCS,
     super::object_facts::PROCS,
+    super::replication::COMMIT_TIMES,
+    super::replication::POSITIONS,
     super::replication::RECOVERY,
     super::replication::SLOTS,
     super::sequence::PROCS,

@@ -85,6 +85,11 @@ impl Outcome for Lsn {
 }
 
 impl Lsn {
+    /// Whether a value is the beginning of the log, which no record ends at.
+    pub(super) fn is_zero(value: &Datum<'_>) -> bool {
+        Self::of(value).is_some_and(|lsn| lsn.0 == 0)
+    }
+
     /// The position of that number, rounded.
     fn at(position: NumericRef<'_>) -> Result<Self> {
         let invalid = match position.parts() {
