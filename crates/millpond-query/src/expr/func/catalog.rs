@@ -267,6 +267,7 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::replication::COMMIT_TIMES,
     super::replication::POSITIONS,
     super::replication::RECOVERY,
+    super::replication::SENDERS,
     super::replication::SLOTS,
     super::sequence::PROCS,
     super::session_facts::PROCS,

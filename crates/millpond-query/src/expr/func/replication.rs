@@ -5,6 +5,7 @@ use super::catalog::{
     BOOL, INT4, INT8, LSN_TYPE, NAME, OID, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, VOID, XID_TYPE,
     proc,
 };
+use super::datetime::INTERVAL;
 use super::lsn::Lsn;
 use super::value::{body, wrong_arguments};
 use super::{Columns, one_row, rows};
@@ -127,6 +128,42 @@ pub(super) static POSITIONS: &[Proc] = &[
         body!(|_at: Lsn, _when: Datum<'_>| Err::<(), _>(not_ready(NO_ORIGIN))),
     )
     .volatile(),
+];
+
+/// What other servers get and send: there are no senders, publications and subscriptions.
+pub(super) static SENDERS: &[Proc] = &[
+    proc(3099, "pg_stat_get_wal_senders", &[], RECORD_TYPE, rows(SENDER, |_, _| Ok(())))
+        .stable()
+        .called_on_null(),
+    proc(6118, "pg_stat_get_subscription", &[OID], RECORD_TYPE, rows(SUBSCRIPTION, |_, _| Ok(())))
+        .stable()
+        .called_on_null(),
+];
+
+const SENDER: Columns = &[
+    (Some("pid"), INT4),
+    (Some("state"), TEXT),
+    (Some("sent_lsn"), LSN_TYPE),
+    (Some("write_lsn"), LSN_TYPE),
+    (Some("flush_lsn"), LSN_TYPE),
+    (Some("replay_lsn"), LSN_TYPE),
+    (Some("write_lag"), INTERVAL),
+    (Some("flush_lag"), INTERVAL),
+    (Some("replay_lag"), INTERVAL),
+    (Some("sync_priority"), INT4),
+    (Some("sync_state"), TEXT),
+    (Some("reply_time"), TIMESTAMPTZ),
+];
+
+const SUBSCRIPTION: Columns = &[
+    (Some("subid"), OID),
+    (Some("relid"), OID),
+    (Some("pid"), INT4),
+    (Some("received_lsn"), LSN_TYPE),
+    (Some("last_msg_send_time"), TIMESTAMPTZ),
+    (Some("last_msg_receipt_time"), TIMESTAMPTZ),
+    (Some("latest_end_lsn"), LSN_TYPE),
+    (Some("latest_end_time"), TIMESTAMPTZ),
 ];
 
 const NO_ORIGIN: &str = "no replication origin is configured";

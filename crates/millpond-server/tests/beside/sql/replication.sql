@@ -16,3 +16,7 @@ select pg_xact_commit_timestamp('2'), pg_xact_commit_timestamp(null);
 select * from pg_xact_commit_timestamp_origin('2');
 select * from pg_last_committed_xact();
 select * from pg_xact_commit_timestamp_origin('100');
+select * from pg_stat_get_wal_senders();
+select * from pg_stat_get_subscription(null);
+select subid, latest_end_lsn - received_lsn from pg_stat_get_subscription(1);
+select pg_stat_get_wal_senders();
