@@ -122,6 +122,26 @@ fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
+/// The values of a query's only row, of a session over TCP or a Unix socket.
+fn one_row(mut client: Raw, sql: &str) -> Vec<String> {
+    let replies = client.query(sql).replies();
+    let row = replies.iter().find(|reply| reply.kind == 'D').expect("a row");
+    row.columns()
+}
+
+#[test]
+fn sessions_know_both_ports_of_a_network_connection() {
+    let server = ServerProcess::start();
+    let sql = "select inet_server_port(), inet_client_port() = client_port, \
+        inet_client_port() > 0, client_addr \
+        from pg_stat_activity where pid = pg_backend_pid()";
+    let port = server.port.to_string();
+    assert_eq!(one_row(server.client(), sql), [port.as_str(), "t", "t", "127.0.0.1"]);
+    let local = Raw::unix(&server.sockets, server.port).startup(V3_0);
+    let sql = "select inet_server_port() is null, inet_client_port() is null";
+    assert_eq!(one_row(local, sql), ["t", "t"]);
+}
+
 #[test]
 fn files_are_private_under_any_umask() {
     let dir = tempfile::tempdir().expect("directory");

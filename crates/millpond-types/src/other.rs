@@ -12,6 +12,8 @@
 //! uuid        its 16 bytes
 //! tid         the block (u32), then the row's number in it (u16), both big-endian
 //! xid, cid    the number (u32), big-endian
+//! xid8        the number (u64), big-endian
+//! pg_lsn      the position (u64), big-endian
 //! json        the text
 //! jsonb       a tree, see `jsonb`
 //! arrays      see `array`
@@ -40,6 +42,10 @@ pub const TID: u32 = 27;
 pub const XID: u32 = 28;
 /// `cid`
 pub const CID: u32 = 29;
+/// `xid8`
+pub const XID8: u32 = 5069;
+/// `pg_lsn`
+pub const PG_LSN: u32 = 3220;
 /// `json`
 pub const JSON: u32 = 114;
 /// `jsonb`
@@ -120,7 +126,7 @@ macro_rules! arrays {
 }
 
 /// The types that are not arrays.
-static SCALARS: [OtherType; 17] = [
+static SCALARS: [OtherType; 19] = [
     scalar(TIME, "time", "time without time zone", 8, |bytes, out| {
         let usecs = i64::from_le_bytes(bytes.try_into().ok()?);
         encode_any(&Datum::Int8(usecs), out)
@@ -151,6 +157,14 @@ static SCALARS: [OtherType; 17] = [
         out.extend_from_slice(bytes);
         Some(())
     }),
+    scalar(XID8, "xid8", "xid8", 8, |bytes, out| {
+        out.extend_from_slice(bytes);
+        Some(())
+    }),
+    scalar(PG_LSN, "pg_lsn", "pg_lsn", 8, |bytes, out| {
+        out.extend_from_slice(bytes);
+        Some(())
+    }),
     scalar(JSON, "json", "json", -1, |_, _| None),
     scalar(JSONB, "jsonb", "jsonb", -1, super::jsonb::encode_key),
     scalar(JSONPATH, "jsonpath", "jsonpath", -1, |_, _| None),
@@ -164,7 +178,7 @@ static SCALARS: [OtherType; 17] = [
 ];
 
 /// The arrays.
-static ARRAYS: [OtherType; 33] = arrays! {
+static ARRAYS: [OtherType; 35] = arrays! {
     1000 "_bool" "boolean" of 16;
     2287 "_record" "record" of 2249;
     1001 "_bytea" "bytea" of 17;
@@ -176,6 +190,8 @@ static ARRAYS: [OtherType; 33] = arrays! {
     1010 "_tid" "tid" of 27;
     1011 "_xid" "xid" of 28;
     1012 "_cid" "cid" of 29;
+    271 "_xid8" "xid8" of 5069;
+    3221 "_pg_lsn" "pg_lsn" of 3220;
     1028 "_oid" "oid" of 26;
     1021 "_float4" "real" of 700;
     1022 "_float8" "double precision" of 701;

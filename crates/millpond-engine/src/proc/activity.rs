@@ -124,8 +124,10 @@ pub struct Activity {
     pub database: Arc<str>,
     /// `application_name`.
     pub application: Arc<str>,
-    /// The client's address; empty if it did not come over a network.
+    /// The client's address and port; empty if it did not come over a network.
     pub client: Arc<str>,
+    /// The server's port, to which it has connected.
+    pub server_port: Option<u16>,
     /// When the session began: microseconds since 2000.
     pub started: i64,
 }
@@ -140,6 +142,7 @@ impl Activity {
             database: empty.clone(),
             application: empty.clone(),
             client: empty,
+            server_port: None,
             started: current_timestamp(),
         }
     }

@@ -159,6 +159,11 @@ impl Log {
         self.insertion.place().lsn
     }
 
+    /// Everything below this position has been written to the log's files.
+    pub fn written(&self) -> Lsn {
+        self.insertion.written()
+    }
+
     /// The redo point of the newest checkpoint that has begun. A page whose LSN is not above it
     /// gets an image with its next change.
     pub fn redo_point(&self) -> Lsn {

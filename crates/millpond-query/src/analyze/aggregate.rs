@@ -500,7 +500,7 @@ fn one_argument(
         F::Min | F::Max if is_object(own) => (DataType::Oid, DataType::Oid),
         F::Min | F::Max => match own {
             DataType::Bool | DataType::Bytea => return Ok(None),
-            DataType::Other { oid: other::TID, .. } => (own, own),
+            DataType::Other { oid: other::TID | other::XID8 | other::PG_LSN, .. } => (own, own),
             own if matches!(category(own), Category::Alone(_)) => return Ok(None),
             DataType::Varchar(_) | DataType::Name => (DataType::Text, DataType::Text),
             own => (own, own),

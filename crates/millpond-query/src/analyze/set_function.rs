@@ -11,15 +11,17 @@ use super::tree::{SetFunction, SetFunctionKind, column};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, RecordType, Typed, result_type};
+use crate::expr::functions::fills_one_row;
 use crate::expr::types::Ty;
 use crate::expr::{Expr, Func, returns_rows};
+use crate::system_relations::{find_function_definition, function_columns};
 
 pub(super) const MOVE_IT: &str =
     "You might be able to move the set-returning function into a LATERAL FROM item.";
 
 /// Whether a name is that of a function that returns rows.
 pub(super) fn is_set_function(name: &str) -> bool {
-    returns_rows(name)
+    returns_rows(name) || find_function_definition(name).is_some()
 }
 
 /// The columns of a function's rows. One without a name is called like the function's item.
@@ -35,12 +37,13 @@ pub(super) fn bind(
     name: &str,
     in_from: bool,
 ) -> Result<(SetFunction, Columns)> {
-    let args = binder.call_arguments(name, written, at, level)?;
-    let base = args.first().map(|base| base.ty);
-    let (func, args, columns) = of_catalog(name, args, binder).map_err(|error| {
-        let error = binder.place_literal(error, &written.iter().collect::<Vec<_>>());
-        binder.source.place(error, at)
-    })?;
+    if let Some(relation) = find_function_definition(name).filter(|_| written.is_empty()) {
+        let columns: Columns =
+            function_columns(relation).map(|(name, ty)| (Some(Cow::Borrowed(name)), ty)).collect();
+        let kind = SetFunctionKind::System(relation.oid);
+        return Ok((SetFunction { kind, args: Vec::new(), columns: columns.len() }, columns));
+    }
+    let Bound { func, columns, args, base } = bound(level, binder, written, at, name)?;
     let fields =
         if func.fills_rows() { fields_of_base(name, base, in_from, binder)? } else { None };
     let (kind, columns): (_, Columns) = match fields {
@@ -52,6 +55,31 @@ pub(super) fn bind(
         None => (SetFunctionKind::Rows(func), columns),
     };
     Ok((SetFunction { kind, args, columns: columns.len() }, columns))
+}
+
+/// A call of a function of the catalog.
+struct Bound {
+    func: Func,
+    columns: Columns,
+    args: Vec<Expr>,
+    /// The type of its first argument.
+    base: Option<Ty>,
+}
+
+fn bound(
+    level: &Level<'_>,
+    binder: &mut Binder<'_>,
+    written: &[tree::Expr],
+    at: u32,
+    name: &str,
+) -> Result<Bound> {
+    let args = binder.call_arguments(name, written, at, level)?;
+    let base = args.first().map(|base| base.ty);
+    let (func, args, columns) = of_catalog(name, args, binder).map_err(|error| {
+        let error = binder.place_literal(error, &written.iter().collect::<Vec<_>>());
+        binder.source.place(error, at)
+    })?;
+    Ok(Bound { func, columns, args, base })
 }
 
 fn of_catalog(
@@ -89,7 +117,32 @@ fn fields_of_base(
     }
 }
 
+#[cold]
+fn no_row_type(name: &str) -> SqlError {
+    let what = format!("could not determine row type for result of {name}");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what).hint(
+        "Provide a non-null record argument, or call the function in the FROM clause using a \
+         column definition list.",
+    )
+}
+
 impl Level<'_> {
+    /// Binds a call that fills a row, outside of FROM: a value.
+    fn filled_row(
+        &self,
+        binder: &mut Binder<'_>,
+        call: &FuncCall,
+        at: u32,
+        name: &str,
+    ) -> Result<Typed> {
+        let Bound { args, base, .. } = bound(self, binder, &call.args, at, name)?;
+        let columns = fields_of_base(name, base, false, binder)?;
+        match (columns, base) {
+            (Some(columns), Some(Ty::Known(ty))) => binder.filled_record(args, &columns, ty),
+            _ => Err(no_row_type(name)),
+        }
+    }
+
     /// Binds a call in a select list, or a clause that is like one. Columns of its rows stand for
     /// it.
     pub(super) fn target_function(
@@ -99,6 +152,10 @@ impl Level<'_> {
         at: u32,
         name: &str,
     ) -> Result<Typed> {
+        if fills_one_row(name) {
+            refuse_variadic(call)?;
+            return self.filled_row(binder, call, at, name);
+        }
         let clause = self.clause.get();
         let refused = if self.in_aggregate.get() {
             Some("aggregate function calls cannot contain set-returning function calls".to_owned())
@@ -118,12 +175,7 @@ impl Level<'_> {
         if let SetFunctionKind::Rows(func) = function.kind
             && func.needs_definition()
         {
-            let what = format!("could not determine row type for result of {name}");
-            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what).hint(
-                "Provide a non-null record argument, or call the function in the FROM clause \
-                 using a column definition list.",
-            );
-            return Err(error);
+            return Err(no_row_type(name));
         }
         let is_record = matches!(function.kind, SetFunctionKind::Records(..));
         let slot = self.set_call(function, at, binder)?;

@@ -20,6 +20,7 @@ use crate::expr::{Compare, Definition, Expr, Func};
 use crate::plan::query::node::SlotKind;
 use crate::plan::{RowLock, SortKey};
 use crate::sink::ColumnDesc;
+use crate::system_relations::view_of;
 
 /// Bits of a column's number that say its place in its slot.
 const PLACE_BITS: u32 = 16;
@@ -397,16 +398,27 @@ pub(crate) enum SetFunctionKind {
     Rows(Func),
     /// One whose call defines the columns of its rows.
     Records(Func, Arc<Definition>),
+    /// A function whose rows are those of the system relation of this number.
+    System(u32),
     /// A function that returns one value, as a row. Its only argument is the call itself.
     Value,
 }
 
 impl SetFunctionKind {
+    /// The function's name, unless it is that of an expression.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Rows(func) | Self::Records(func, _) => Some(func.name()),
+            Self::System(oid) => view_of(*oid).map(|view| view.name),
+            Self::Value => None,
+        }
+    }
+
     /// The function of the catalog.
     pub(crate) fn func(&self) -> Option<Func> {
         match self {
             Self::Rows(func) | Self::Records(func, _) => Some(*func),
-            Self::Value => None,
+            Self::System(_) | Self::Value => None,
         }
     }
 }

@@ -3,14 +3,14 @@
 use millpond_types::Interval;
 use millpond_types::jsonb::Json;
 use millpond_types::other::{
-    INTERVAL, JSON, JSONB, TIME, TIMETZ, names_objects, object_parts, timetz_parts,
+    INTERVAL, JSON, JSONB, TIME, TIMETZ, XID, XID8, names_objects, object_parts, timetz_parts,
 };
 
 use super::Val;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::{self, array_of};
 use crate::types::time::{time_usecs, time_value, timetz_value, with_precision};
-use crate::types::{FormatOptions, USECS_PER_DAY, Zone, interval};
+use crate::types::{FormatOptions, USECS_PER_DAY, Zone, interval, xid, xid8_number};
 use crate::{DataType, Datum, Value};
 
 /// Converts a value that is neither text nor NULL; `None` if the types have no conversion.
@@ -42,6 +42,10 @@ pub(super) fn convert(
                 Some(value) => Some(interval::with_typmod(value, typmod)?.into()),
                 None => None,
             }
+        }
+        // The low half of a transaction's number.
+        (Datum::Other(XID8, bytes), DataType::Other { oid: XID, .. }) => {
+            xid8_number(bytes).map(|number| xid(XID, number as u32))
         }
         (
             Datum::Timestamp(i64::MAX | i64::MIN) | Datum::Timestamptz(i64::MAX | i64::MIN),

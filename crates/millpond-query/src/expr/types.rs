@@ -1,6 +1,6 @@
 //! PostgreSQL's rules for which types go together.
 
-use millpond_types::other::{CID, INTERVAL, JSON, JSONB, TIME, TIMETZ, XID, is_vector};
+use millpond_types::other::{CID, INTERVAL, JSON, JSONB, TIME, TIMETZ, XID, XID8, is_vector};
 
 use crate::DataType;
 
@@ -281,6 +281,7 @@ pub(crate) fn is_castable(from: DataType, to: DataType) -> bool {
     is_assignable(from, to)
         || category(from) == Category::String
         || matches!((from, to), (DataType::Bool, DataType::Int4) | (DataType::Int4, DataType::Bool))
+        || (from.oid(), to.oid()) == (XID8, XID)
         || from.oid() == JSONB && matches!(category(to), Category::Number | Category::Bool)
         || elements(from, to, is_castable)
 }

@@ -2,7 +2,7 @@
 
 use millpond_syntax::tree::{Expr, Name, Node, TypeName, Value};
 use millpond_types::other::{
-    CID, INTERVAL, JSON, JSONB, JSONPATH, RECORD, TID, TIME, TIMETZ, UUID, XID, types,
+    CID, INTERVAL, JSON, JSONB, JSONPATH, PG_LSN, RECORD, TID, TIME, TIMETZ, UUID, XID, XID8, types,
 };
 
 use crate::DataType;
@@ -70,6 +70,8 @@ fn plain(name: &str) -> Result<DataType> {
         "tid" => other(TID, -1),
         "xid" => other(XID, -1),
         "cid" => other(CID, -1),
+        "xid8" => other(XID8, -1),
+        "pg_lsn" => other(PG_LSN, -1),
         "json" => other(JSON, -1),
         "jsonb" => other(JSONB, -1),
         "jsonpath" => other(JSONPATH, -1),
@@ -152,11 +154,11 @@ const ABSENT: &str = "aclitem any anyarray anycompatible anycompatiblearray \
     datemultirange daterange event_trigger fdw_handler gtsvector index_am_handler inet \
     int4multirange int4range int8multirange int8range internal jsonpath language_handler line lseg \
     macaddr macaddr8 money nummultirange numrange path pg_brin_bloom_summary \
-    pg_brin_minmax_multi_summary pg_ddl_command pg_dependencies pg_lsn pg_mcv_list pg_ndistinct \
+    pg_brin_minmax_multi_summary pg_ddl_command pg_dependencies pg_mcv_list pg_ndistinct \
     pg_node_tree pg_snapshot point polygon refcursor regclass regcollation regconfig regdictionary \
     regnamespace regoper regoperator regproc regprocedure regrole regtype serial serial2 serial4 \
     serial8 smallserial table_am_handler tid trigger tsm_handler tsmultirange tsquery tsrange \
-    tstzmultirange tstzrange tsvector txid_snapshot unknown varbit void xid xid8 xml";
+    tstzmultirange tstzrange tsvector txid_snapshot unknown varbit void xid xml";
 
 fn unknown_type(name: &str) -> SqlError {
     let lower = name.to_ascii_lowercase();

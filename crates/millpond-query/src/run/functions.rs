@@ -1,6 +1,6 @@
 //! Function Scan: functions that return rows, side by side.
 
-use super::{Context, SlotRow, kept};
+use super::{Context, SlotRow, kept, system_scan};
 use crate::Value;
 use crate::analyze::tree::{SetFunction, SetFunctionKind, Slot};
 use crate::error::Result;
@@ -71,6 +71,10 @@ fn begin(function: &SetFunction, cx: &Context<'_>) -> Result<Series> {
     cx.values(function.args.iter(), &mut args)?;
     match &function.kind {
         SetFunctionKind::Value => Ok(Series::one_row(args)),
+        SetFunctionKind::System(oid) => {
+            let rows = system_scan::all_rows(*oid, cx)?;
+            Ok(Series::of_rows(rows, function.columns))
+        }
         SetFunctionKind::Rows(func) => func.rows(&args, &cx.env()),
         SetFunctionKind::Records(func, columns) => func.records(&args, columns, &cx.env()),
     }

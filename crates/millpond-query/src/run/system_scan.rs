@@ -72,14 +72,23 @@ impl SystemScanState {
     }
 }
 
-/// The rows that the access gives, in its order.
-fn rows(scan: &Scan, cx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+/// All rows of the relation of a number.
+pub(super) fn all_rows(oid: u32, cx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+    computed(readable(oid, cx)?, &[], cx)
+}
+
+/// The relation of a number, if it can be read here.
+fn readable(oid: u32, cx: &Context<'_>) -> Result<&'static View> {
     // Files may have to be opened, for their size.
     if !cx.work().may_wait {
         return Err(would_block());
     }
-    let view = view_of(scan.table.oid)
-        .ok_or_else(|| SqlError::internal("a system relation without a view"))?;
+    view_of(oid).ok_or_else(|| SqlError::internal("a system relation without a view"))
+}
+
+/// The rows that the access gives, in its order.
+fn rows(scan: &Scan, cx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
+    let view = readable(scan.table.oid, cx)?;
     match &scan.access {
         Access::Nothing => Ok(Vec::new()),
         Access::Heap => computed(view, &[], cx),

@@ -4,7 +4,7 @@ use millpond_types::Interval;
 use millpond_types::array::Dimension;
 use millpond_types::format;
 use millpond_types::other::{
-    INT2VECTOR, INTERVAL, OIDVECTOR, REGTYPE, XID, is_vector, object_value,
+    INT2VECTOR, INTERVAL, OIDVECTOR, PG_LSN, REGTYPE, XID, is_vector, object_value,
 };
 
 use crate::error::Result;
@@ -94,6 +94,8 @@ pub enum Kind {
     Oid,
     /// A transaction id.
     Xid,
+    /// A position in the log.
+    Lsn,
     Name,
     Text,
     /// PostgreSQL's `"char"`: one byte.
@@ -130,6 +132,7 @@ impl Kind {
         match self {
             Kind::Oid => 26,
             Kind::Xid => XID,
+            Kind::Lsn => PG_LSN,
             Kind::Name => 19,
             Kind::Text => 25,
             Kind::AclArray => 1034,
@@ -159,6 +162,7 @@ impl Kind {
         match self {
             Kind::Oid => DataType::Oid,
             Kind::Xid => other(XID),
+            Kind::Lsn => other(PG_LSN),
             Kind::Int8 => DataType::Int8,
             Kind::Name => DataType::Name,
             Kind::Text | Kind::Char => DataType::Text,
@@ -194,6 +198,7 @@ impl Kind {
             (Kind::Float4, Cell::Int(int)) => Value::Float4(int as f32),
             // A transaction has 64 bits, of which clients see the low half.
             (Kind::Xid, Cell::Int(xid)) => format::xid(XID, xid as u32),
+            (Kind::Lsn, Cell::Int(lsn)) => format::lsn(lsn.cast_unsigned()),
             (_, Cell::Int(int)) => Value::Int8(int),
             (Kind::Float4, Cell::Float(float)) => Value::Float4(float as f32),
             (_, Cell::Float(float)) => Value::Float8(float),

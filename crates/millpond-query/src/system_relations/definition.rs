@@ -8,6 +8,7 @@ use millpond_engine::catalog::{ColumnDef, FIRST_NORMAL_OID, IndexColumn, TableDe
 use millpond_types::key::KeyOrder;
 
 use super::{Kind, View, all, table_functions};
+use crate::DataType;
 use crate::parse::Name;
 use crate::sink::ColumnDesc;
 
@@ -67,10 +68,18 @@ pub(crate) fn find_definition(name: &Name) -> Option<&'static Arc<TableDef>> {
     DEFINED.get(oid).map(|defined| &defined.table)
 }
 
-/// The rows that a function returns which is known in FROM only.
+/// The rows that a function returns whose rows are those of a view.
 pub(crate) fn find_function_definition(name: &str) -> Option<&'static Arc<TableDef>> {
     let oid = table_functions().find(|function| function.name == name)?.oid;
     DEFINED.get(&oid).map(|defined| &defined.table)
+}
+
+/// The columns of such a function's rows.
+pub(crate) fn function_columns(
+    table: &TableDef,
+) -> impl Iterator<Item = (&'static str, DataType)> + use<> {
+    let columns = view_of(table.oid).map_or(&[][..], |view| view.columns);
+    columns.iter().map(|(name, kind)| (*name, kind.data_type()))
 }
 
 /// What clients are told of a system relation's columns.

@@ -34,6 +34,7 @@ fn kind_of(name: &str) -> Option<Kind> {
     Some(match name {
         "oid" => Kind::Oid,
         "xid" => Kind::Xid,
+        "pg_lsn" => Kind::Lsn,
         "name" => Kind::Name,
         "text" => Kind::Text,
         "char" => Kind::Char,

@@ -7,7 +7,7 @@ use super::Kind::{
 };
 use super::aggregates::{Aggregate, aggregates};
 use super::types::{IoFunction, io_functions};
-use super::{Cell, Columns, Source, View, key, unique, view};
+use super::{Cell, Columns, Source, View, key, table_functions, unique, view};
 use crate::expr::functions::{self, Proc, Volatility, type_number};
 
 /// The views of this file.
@@ -60,7 +60,14 @@ const PG_PROC: Columns = &[
 fn all() -> impl Iterator<Item = Function> {
     let own = functions::all().filter(|proc| proc.oid != 0).map(of_catalog);
     let of_types = io_functions().filter(|function| in_catalog(function.oid).is_none());
-    own.chain(of_types.map(of_type)).chain(aggregates().iter().map(of_aggregate))
+    own.chain(of_types.map(of_type))
+        .chain(aggregates().iter().map(of_aggregate))
+        .chain(functions_of_views())
+}
+
+/// The functions whose rows are those of views.
+fn functions_of_views() -> impl Iterator<Item = Function> {
+    table_functions().filter(|view| view.is_catalog()).map(of_view)
 }
 
 /// The catalog's function of a number.
@@ -79,6 +86,7 @@ pub(crate) fn function(oid: u32) -> Option<Function> {
     let own = in_catalog(oid).map(of_catalog);
     own.or_else(|| io_functions().find(|function| function.oid == oid).map(of_type))
         .or_else(|| aggregates().iter().find(|aggregate| aggregate.oid == oid).map(of_aggregate))
+        .or_else(|| functions_of_views().find(|function| function.oid == oid))
 }
 
 /// The functions of a name.
@@ -89,7 +97,8 @@ pub(crate) fn functions_named(name: &str) -> impl Iterator<Item = Function> {
         move |function: &&IoFunction| function.name == name && in_catalog(function.oid).is_none();
     let of_types = io_functions().filter(is_meant).map(of_type);
     let aggregates = aggregates().iter().filter(move |aggregate| aggregate.name == name);
-    own.chain(of_types).chain(aggregates.map(of_aggregate))
+    let of_views = functions_of_views().filter(move |function| function.name == name);
+    own.chain(of_types).chain(aggregates.map(of_aggregate)).chain(of_views)
 }
 
 fn pg_proc(source: &Source<'_>) -> Vec<Vec<Cell>> {
@@ -139,6 +148,24 @@ fn of_type(function: &IoFunction) -> Function {
         result: INTERNAL_TYPE,
         args: vec![INTERNAL_TYPE],
         source: function.name,
+    }
+}
+
+fn of_view(view: &View) -> Function {
+    const RECORD_TYPE: u32 = 2249;
+    // What locks there are, and what the files say, changes within a statement.
+    let is_volatile = matches!(view.name, "pg_lock_status" | "pg_show_all_file_settings");
+    Function {
+        oid: view.oid,
+        name: view.name,
+        kind: "f",
+        strict: true,
+        returns_rows: true,
+        volatility: if is_volatile { Volatility::Volatile } else { Volatility::Stable },
+        variadic: 0,
+        result: RECORD_TYPE,
+        args: Vec::new(),
+        source: view.name,
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) const VIEWS: &[View] = &[
     view("pg_stat_lock", 12041, PG_STAT_LOCK, pg_stat_lock),
 ];
 
-/// What functions return that are known in FROM only.
-pub(crate) const FUNCTIONS: &[View] = &[view("pg_lock_status", 12109, PG_LOCKS, pg_locks)];
+/// What functions return.
+pub(crate) const FUNCTIONS: &[View] = &[view("pg_lock_status", 1371, PG_LOCKS, pg_locks)];
 
 const PG_LOCKS: Columns = &[
     ("locktype", Text),

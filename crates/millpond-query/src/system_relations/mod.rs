@@ -37,7 +37,8 @@ use crate::Value;
 use crate::query::SessionInfo;
 pub use cell::{Cell, EPOCH_US, Kind};
 pub(crate) use definition::{
-    describe_columns, find_definition, find_function_definition, is_system, schema_of, view_of,
+    describe_columns, find_definition, find_function_definition, function_columns, is_system,
+    schema_of, view_of,
 };
 pub use describe::{
     constraint_definition, constraint_index, index_definition, name_parts, relation_name,
@@ -185,7 +186,8 @@ pub fn find(schema: &str, name: &str) -> Option<&'static View> {
     all().find(|view| view.schema == schema && view.name == name)
 }
 
-/// What functions return that are known in FROM only.
+/// What functions return whose rows are those of a view. PostgreSQL's own functions have their
+/// numbers there, those of its extensions have others.
 fn table_functions() -> impl Iterator<Item = &'static View> {
     [
         buffers::FUNCTIONS,

@@ -8,9 +8,9 @@ use crate::query::PreparedInfo;
 pub(crate) const VIEWS: &[View] =
     &[view("pg_prepared_statements", 12095, PG_PREPARED_STATEMENTS, pg_prepared_statements)];
 
-/// What functions return that are known in FROM only.
+/// What functions return.
 pub(crate) const FUNCTIONS: &[View] =
-    &[view("pg_prepared_statement", 12108, PG_PREPARED_STATEMENTS, pg_prepared_statements)];
+    &[view("pg_prepared_statement", 2510, PG_PREPARED_STATEMENTS, pg_prepared_statements)];
 
 const PG_PREPARED_STATEMENTS: Columns = &[
     ("name", Text),

@@ -35,10 +35,10 @@ pub(crate) const VIEWS: &[View] = &[
     view("pg_file_settings", 12013, PG_FILE_SETTINGS, pg_file_settings),
 ];
 
-/// What functions return that are known in FROM only.
+/// What functions return.
 pub(crate) const FUNCTIONS: &[View] = &[
-    view("pg_show_all_settings", 12106, PG_SETTINGS, pg_settings),
-    view("pg_show_all_file_settings", 12107, PG_FILE_SETTINGS, pg_file_settings),
+    view("pg_show_all_settings", 2084, PG_SETTINGS, pg_settings),
+    view("pg_show_all_file_settings", 3329, PG_FILE_SETTINGS, pg_file_settings),
 ];
 
 const PG_NAMESPACE: Columns =

@@ -34,13 +34,19 @@ impl Socket {
         }
     }
 
-    /// The client's address; empty for a Unix socket.
+    /// The client's address with its port; empty for a Unix socket.
     pub fn peer(&self) -> String {
         match self {
-            Socket::Tcp(socket) => {
-                socket.peer_addr().map(|a| a.ip().to_string()).unwrap_or_default()
-            }
+            Socket::Tcp(socket) => socket.peer_addr().map(|a| a.to_string()).unwrap_or_default(),
             Socket::Unix(_) => String::new(),
+        }
+    }
+
+    /// The server's port, to which the client has connected; `None` for a Unix socket.
+    pub fn own_port(&self) -> Option<u16> {
+        match self {
+            Socket::Tcp(socket) => socket.local_addr().ok().map(|address| address.port()),
+            Socket::Unix(_) => None,
         }
     }
 

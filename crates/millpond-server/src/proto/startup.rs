@@ -24,8 +24,10 @@ pub struct StartContext<'a, B> {
     pub refusing: bool,
     /// Set by a cancel request, for a thread that waits for the client.
     pub cancelled: &'a Arc<AtomicBool>,
-    /// The client's address; empty for a Unix socket.
+    /// The client's address with its port; empty for a Unix socket.
     pub client_addr: &'a str,
+    /// The server's port, to which the client has connected; `None` for a Unix socket.
+    pub server_port: Option<u16>,
     /// Wakes the connection on its loop.
     pub waker: &'a Waker,
 }
@@ -83,6 +85,7 @@ impl<B: Backend> Protocol<B> {
             user: startup.user,
             database: startup.database,
             client_addr: context.client_addr.to_owned(),
+            server_port: context.server_port,
             settings: options::settings(startup.settings)?,
         })?;
         session.set_wait(Wait::Never);

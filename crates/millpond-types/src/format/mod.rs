@@ -15,6 +15,7 @@ pub mod interval;
 pub mod json;
 pub mod jsonpath;
 mod length;
+mod lsn;
 mod other;
 mod posix_zone;
 mod record;
@@ -38,8 +39,9 @@ pub use float::parse_f64;
 pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
-pub use tid::value as tid;
-pub use xid::value as xid;
+pub use lsn::{number as lsn_number, value as lsn};
+pub use tid::{image as tid_image, value as tid};
+pub use xid::{value as xid, xid8, xid8_number};
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.

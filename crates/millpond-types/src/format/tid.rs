@@ -58,6 +58,15 @@ fn unsigned_long(text: &str) -> Option<(u64, &str)> {
     Some((number, digits.get(length..)?))
 }
 
+/// The bytes of a value as PostgreSQL lays it out: three little-endian numbers of 16 bits, of which
+/// the first two are the block's halves.
+pub fn image(bytes: &[u8]) -> Option<[u8; 6]> {
+    let (block, number) = parts(bytes)?;
+    let ([low_0, low_1, high_0, high_1], [number_0, number_1]) =
+        (block.to_le_bytes(), number.to_le_bytes());
+    Some([high_0, high_1, low_0, low_1, number_0, number_1])
+}
+
 /// The place of a row as a value.
 pub fn value(block: u32, number: u16) -> Value {
     let mut bytes = block.to_be_bytes().to_vec();

@@ -1,8 +1,8 @@
-//! `xid` and `cid`, the numbers of transactions and of commands within one, as text.
+//! `xid`, `cid` and `xid8`, the numbers of transactions and of commands within one, as text.
 
 use crate::Value;
 use crate::error::{DataException, Result};
-use crate::other::XID;
+use crate::other::{XID, XID8};
 use crate::sqlstate::SqlState;
 
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
@@ -11,22 +11,40 @@ pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A number of 32 bits, which blanks may stand around: in octal digits behind a 0, hexadecimal ones
-/// behind 0x. One below zero counts from the end.
-pub(super) fn parse(oid: u32, text: &str) -> Result<Value> {
-    match read(text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r'))) {
-        Some(number) => Ok(value(oid, number)),
-        None => {
-            let name = if oid == XID { "xid" } else { "cid" };
-            Err(DataException::new(
-                SqlState::INVALID_TEXT_REPRESENTATION,
-                format!("invalid input syntax for type {name}: \"{text}\""),
-            ))
-        }
+pub(super) fn write_xid8(bytes: &[u8], out: &mut Vec<u8>) {
+    if let Some(number) = xid8_number(bytes) {
+        out.extend_from_slice(number.to_string().as_bytes());
     }
 }
 
-fn read(text: &str) -> Option<u32> {
+/// A number of 32 bits, which blanks may stand around: in octal digits behind a 0, hexadecimal ones
+/// behind 0x. One below zero counts from the end.
+pub(super) fn parse(oid: u32, text: &str) -> Result<Value> {
+    let number = read(text).and_then(|(is_negative, number)| {
+        let number = u32::try_from(number).ok()?;
+        Some(if is_negative { number.wrapping_neg() } else { number })
+    });
+    let name = if oid == XID { "xid" } else { "cid" };
+    number.map(|number| value(oid, number)).ok_or_else(|| invalid(name, text))
+}
+
+/// The same with 64 bits.
+pub(super) fn parse_xid8(text: &str) -> Result<Value> {
+    let (is_negative, number) = read(text).ok_or_else(|| invalid("xid8", text))?;
+    Ok(xid8(if is_negative { number.wrapping_neg() } else { number }))
+}
+
+#[cold]
+fn invalid(name: &str, text: &str) -> DataException {
+    DataException::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {name}: \"{text}\""),
+    )
+}
+
+/// Whether there is a minus, and the number without its sign.
+fn read(text: &str) -> Option<(bool, u64)> {
+    let text = text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r'));
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (digits, radix) = match digits.as_bytes() {
         [b'0', b'x' | b'X', ..] => (digits.get(2..)?, 16),
@@ -36,13 +54,22 @@ fn read(text: &str) -> Option<u32> {
     if digits.starts_with(['+', '-']) {
         return None;
     }
-    let number = u32::from_str_radix(digits, radix).ok()?;
-    Some(if text.starts_with('-') { number.wrapping_neg() } else { number })
+    Some((text.starts_with('-'), u64::from_str_radix(digits, radix).ok()?))
 }
 
-/// A number as a value of one of the two types.
+/// A number as a value of `xid` or `cid`.
 pub fn value(oid: u32, number: u32) -> Value {
     Value::Other(oid, number.to_be_bytes().to_vec().into())
+}
+
+/// A transaction's whole number as a value.
+pub fn xid8(number: u64) -> Value {
+    Value::Other(XID8, number.to_be_bytes().to_vec().into())
+}
+
+/// The number in the bytes of an `xid8`.
+pub fn xid8_number(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
 }
 
 #[cfg(test)]
@@ -68,6 +95,25 @@ mod tests {
         }
         for text in ["", "x", "1x", "4294967296", "1.0", "08", "0x", "--1", "0x-1", "-"] {
             parse(XID, text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn texts_of_whole_numbers() {
+        for (text, printed) in [
+            ("18446744073709551615", "18446744073709551615"),
+            (" -1", "18446744073709551615"),
+            ("4294967296", "4294967296"),
+            ("0x10", "16"),
+            ("010", "8"),
+        ] {
+            let Value::Other(XID8, bytes) = parse_xid8(text).unwrap() else { panic!("{text}") };
+            let mut out = Vec::new();
+            write_xid8(&bytes, &mut out);
+            assert_eq!(out, printed.as_bytes(), "{text}");
+        }
+        for text in ["", "x", "18446744073709551616", "1 2", "0x"] {
+            parse_xid8(text).unwrap_err();
         }
     }
 }

@@ -79,6 +79,7 @@ impl SqlSession {
             activity.user = self.options.user.as_str().into();
             activity.database = self.options.database.as_str().into();
             activity.client = self.options.client_addr.as_str().into();
+            activity.server_port = self.options.server_port;
         });
         self.show_application_name();
     }

@@ -64,8 +64,11 @@ pub struct ConnectOptions {
     pub user: String,
     /// The database's name.
     pub database: String,
-    /// Where the client is, as `pg_stat_activity` shows it; empty for a Unix socket or an embedder.
+    /// Where the client is: its address and port. Empty for a Unix socket or an embedder.
     pub client_addr: String,
+    /// The server's port, to which the client has connected; `None` for a Unix socket or an
+    /// embedder.
+    pub server_port: Option<u16>,
     /// Settings from the start-up packet (`application_name`, `options`, ...).
     pub settings: Vec<(String, String)>,
 }
@@ -76,6 +79,7 @@ impl Default for ConnectOptions {
             user: "postgres".to_owned(),
             database: "postgres".to_owned(),
             client_addr: String::new(),
+            server_port: None,
             settings: Vec::new(),
         }
     }

@@ -8,28 +8,13 @@ fn what_would_be_misread_is_refused() {
     let mut c = fresh.database.connect().unwrap();
     c.batch("create table t (a int primary key, b bytea); insert into t values (1, '\\x61ff')")
         .unwrap();
-    for sql in
-        ["select 'a' collate \"de_DE\"", "select * from pg_buffercache_summary() with ordinality"]
-    {
-        assert!(
-            run(&mut c, sql).contains("[0A000]") || run(&mut c, sql).contains("[42883]"),
-            "{sql}: {}",
-            run(&mut c, sql)
-        );
-    }
+    let sql = "select 'a' collate \"de_DE\"";
+    let found = run(&mut c, sql);
+    assert!(found.contains("[0A000]") || found.contains("[42883]"), "{sql}: {found}");
     assert_eq!(run(&mut c, "select 'a' collate \"C\" as x"), "x\na\nSELECT 1\n");
-    for (name, sql) in [
-        ("pg_buffercache_summary", "select pg_buffercache_summary()"),
-        ("pg_buffercache_summary", "select a, pg_catalog.pg_buffercache_summary() from t"),
-        (
-            "pg_buffercache_usage_counts",
-            "select count(*) from t where pg_buffercache_usage_counts() > 1",
-        ),
-    ] {
-        let found = run(&mut c, sql);
-        let wanted = format!("function {name} outside of FROM is not supported yet [0A000]");
-        assert!(found.contains(&wanted), "{sql}: {found}");
-    }
+    let found =
+        run(&mut c, "select count(*) from t where pg_buffercache_usage_counts() is not null");
+    assert!(found.contains("set-returning functions are not allowed in WHERE [0A000]"), "{found}");
     let named = "with ordinality as (select 1 as x) select x from ordinality";
     assert_eq!(run(&mut c, named), "x\n1\nSELECT 1\n");
     assert_eq!(

@@ -192,14 +192,15 @@ impl Binder<'_> {
         call: &FuncCall,
         mut args: Vec<Typed>,
     ) -> Result<Typed> {
-        let variadic = |proc: &&&catalog::Proc| proc.variadic && proc.args.len() == args.len();
-        let found: Vec<_> = catalog::named(name).iter().filter(variadic).copied().collect();
-        if found.is_empty() {
+        // Those without a number are what operators call.
+        let fits = |proc: &&&catalog::Proc| proc.args.len() == args.len() && proc.oid != 0;
+        let found: Vec<_> = catalog::named(name).iter().filter(fits).copied().collect();
+        if !found.iter().any(|proc| proc.variadic) {
             return self.call(name, args);
         }
         let candidates = found.into_iter().map(|proc| {
             let mut params = Params::from_slice(proc.args);
-            if let Some(last) = params.last_mut() {
+            if let Some(last) = params.last_mut().filter(|_| proc.variadic) {
                 *last = of_elements(*last);
             }
             Candidate { item: proc, params }
@@ -213,6 +214,9 @@ impl Binder<'_> {
             }
         };
         let proc = chosen.item;
+        if !proc.variadic {
+            return self.call(name, args);
+        }
         let of_any = proc.args.last() == Some(&Param::Any);
         let is_array = matches!(args.last(), Some(Typed { ty: Ty::Known(ty), .. })
             if ty.element().is_some());

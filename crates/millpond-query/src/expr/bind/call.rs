@@ -439,10 +439,11 @@ fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
 
 /// The error of a call that no function has a place for.
 pub(super) fn undefined(name: &str, signature: &str) -> SqlError {
-    if find_function_definition(name).is_some() {
-        return beyond(&format!("function {name} outside of FROM"));
+    let is_of_view = find_function_definition(name).is_some();
+    if is_of_view && signature.ends_with("()") {
+        return beyond(&format!("the set-returning function {name} here"));
     }
-    if catalog::named(name).is_empty() && catalog::is_known_name(name) {
+    if catalog::named(name).is_empty() && catalog::is_known_name(name) && !is_of_view {
         return beyond(&format!("the function {signature}"));
     }
     SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {signature} does not exist"))

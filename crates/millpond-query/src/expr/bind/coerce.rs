@@ -1,6 +1,6 @@
 //! Conversions that an expression needs, made explicit.
 
-use millpond_types::other::{CID, INTERVAL, JSON, JSONB, TID, UUID, XID};
+use millpond_types::other::{CID, INTERVAL, JSON, JSONB, PG_LSN, TID, UUID, XID, XID8};
 
 use super::operator::no_operator;
 use super::{Binder, ParamTypes, Typed, beyond};
@@ -42,7 +42,9 @@ fn value_in_all_sessions(ty: DataType, literal: &str) -> Result<Option<Value>> {
     let value = text::parse(ty, literal, &FormatOptions::default());
     let depends = match ty {
         DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_) => true,
-        DataType::Other { oid, .. } => !matches!(oid, JSON | JSONB | TID | XID | CID | UUID),
+        DataType::Other { oid, .. } => {
+            !matches!(oid, JSON | JSONB | TID | XID | CID | XID8 | PG_LSN | UUID)
+        }
         _ => false,
     };
     if !depends {

@@ -10,6 +10,7 @@ use millpond_types::record;
 use super::{Binder, Coercion, Scope, Typed, ambiguous_column};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::record::{FIELD, IS_NULL, MAKE};
+use crate::expr::func::{FILLED, definition};
 use crate::expr::types::Ty;
 use crate::expr::{Expr, Func};
 use crate::{DataType, Datum, Value};
@@ -152,6 +153,17 @@ impl Binder<'_> {
         let Self { records, .. } = self;
         let (expr, ty) = records.make_of(Origin::Relation, row.fields, row.presence, row.values)?;
         Ok(Typed::known(expr, ty))
+    }
+
+    /// A call that fills a row of these columns, of the type that its first argument has.
+    pub(crate) fn filled_record(
+        &self,
+        mut args: Vec<Expr>,
+        columns: &[(String, DataType)],
+        ty: DataType,
+    ) -> Result<Typed> {
+        args.push(Expr::Const(definition(columns)?));
+        Ok(Typed::known(Expr::Func(Func::new(&FILLED), args), ty))
     }
 
     /// The fields of a record of which they are known.

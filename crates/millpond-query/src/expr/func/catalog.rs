@@ -11,8 +11,8 @@ use millpond_types::other;
 
 use super::Body;
 use super::operator_functions::OfOperator;
-use crate::DataType;
 use crate::expr::types::NUMERIC as ANY_NUMERIC;
+use crate::{DataType, Datum};
 
 /// What an argument or a result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,11 @@ pub(super) const OIDVECTOR_TYPE: Param = other(other::OIDVECTOR);
 /// `record`, of whatever fields.
 pub(super) const RECORD_TYPE: Param = other(other::RECORD);
 pub(super) const REGCLASS_TYPE: Param = other(other::REGCLASS);
+pub(super) const LSN_TYPE: Param = other(other::PG_LSN);
+pub(super) const TID_TYPE: Param = other(other::TID);
 pub(super) const UUID_TYPE: Param = other(other::UUID);
+pub(super) const XID_TYPE: Param = other(other::XID);
+pub(super) const XID8_TYPE: Param = other(other::XID8);
 pub(super) const INT4_ARRAY: Param = other(1007);
 pub(super) const NAME_ARRAY: Param = other(1003);
 pub(super) const OID_ARRAY: Param = other(1028);
@@ -131,6 +135,13 @@ impl Proc {
         self
     }
 
+    /// Whether these arguments make the result NULL without a call. Of any number of arguments at
+    /// the end, none does so.
+    pub(super) fn is_null_for(&self, args: &[Datum<'_>]) -> bool {
+        let counted = if self.variadic { self.args.len().saturating_sub(1) } else { args.len() };
+        self.strict && args.iter().take(counted).any(Datum::is_null)
+    }
+
     /// Whether it returns rows, or records of several columns.
     pub(crate) fn makes_rows(&self) -> bool {
         matches!(self.body, Body::Rows(_) | Body::Records(_))
@@ -143,6 +154,16 @@ impl Proc {
             Body::Records(records) => records.is_set,
             _ => false,
         }
+    }
+
+    /// Whether its first argument may be a row of any type.
+    pub(super) fn takes_a_row(&self) -> bool {
+        self.args.first() == Some(&Param::AnyElement)
+    }
+
+    /// Whether it fills one row, which is a value.
+    fn fills_one_row(&self) -> bool {
+        matches!(self.body, Body::Records(records) if !records.is_set) && self.takes_a_row()
     }
 
     /// Whether it is a cast by the name of its type.
@@ -216,13 +237,16 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::keywords::PROCS,
     super::large_object::DESCRIPTORS,
     super::large_object::OBJECTS,
+    super::lsn::PROCS,
     super::no_rows::PROCS,
     super::numeric::PROCS,
     super::operator_functions::ARITHMETIC,
     super::operator_functions::COMPARISONS,
     super::operator_functions::COMPARISONS_IN_ZONE,
+    super::operator_functions::EQUALITIES,
     super::operator_functions::EXTREMES,
     super::operator_functions::EXTREMES_OF_CHARS,
+    super::operator_functions::IMAGES,
     super::operator_functions::ORDERS,
     super::operator_functions::PATTERNS,
     super::operator_functions::TEXTS,
@@ -234,12 +258,16 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
     super::reg::PROCS,
     super::row_transactions::PROCS,
     super::relation::PROCS,
+    super::transaction_ids::PROCS,
     super::storage::PROCS,
     super::storage::SIZES,
     super::series::PROCS,
     super::server::PROCS,
     super::object_facts::PROCS,
+    super::replication::COMMIT_TIMES,
+    super::replication::POSITIONS,
     super::replication::RECOVERY,
+    super::replication::SENDERS,
     super::replication::SLOTS,
     super::sequence::PROCS,
     super::session_facts::PROCS,
@@ -271,6 +299,11 @@ pub(super) static FAMILIES: &[&[Proc]] = &[
 /// Whether functions of this name return rows, or records of several columns.
 pub(crate) fn returns_rows(name: &str) -> bool {
     named(name).iter().any(|proc| proc.makes_rows())
+}
+
+/// Whether functions of this name fill one row, which is a value.
+pub(crate) fn fills_one_row(name: &str) -> bool {
+    named(name).iter().any(|proc| proc.fills_one_row())
 }
 
 /// All functions.

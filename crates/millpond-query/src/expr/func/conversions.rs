@@ -3,7 +3,7 @@
 use super::Body;
 use super::catalog::{
     BOOL, BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME, NUMERIC, OID, Param,
-    Proc, REGCLASS_TYPE, TEXT, TIMESTAMPTZ, proc,
+    Proc, REGCLASS_TYPE, TEXT, TIMESTAMPTZ, XID_TYPE, XID8_TYPE, proc,
 };
 use super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::value::{body, wrong_arguments};
@@ -39,6 +39,7 @@ pub(super) static CONVERSIONS: &[Proc] = conversions! {
     "time" TIME: 1316 TIMESTAMP, 1419 INTERVAL, 2046 TIMETZ;
     "timestamp" TIMESTAMP: 2024 DATE;
     "varchar" VARCHAR: 1401 NAME;
+    "xid" XID_TYPE: 5071 XID8_TYPE;
 };
 
 /// Those that ask for the session's settings.

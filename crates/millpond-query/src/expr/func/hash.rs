@@ -8,9 +8,10 @@ use millpond_types::numeric::Parts;
 use millpond_types::{Interval, NumericRef};
 
 use super::catalog::{
-    FLOAT4, FLOAT8, INT2, INT4, INT8, NAME, NUMERIC, OID, Proc, TEXT, UUID_TYPE, proc,
+    FLOAT4, FLOAT8, INT2, INT4, INT8, LSN_TYPE, NAME, NUMERIC, OID, Proc, TEXT, UUID_TYPE, proc,
 };
 use super::datetime::{INTERVAL, Stamp, TIME, TIMESTAMP, TIMETZ, Time, TimeTz};
+use super::lsn::Lsn;
 use super::value::{Arg, body};
 use crate::Datum;
 
@@ -43,7 +44,7 @@ macro_rules! hash {
     };
 }
 
-static OF_TYPES: [[Proc; 2]; 14] = [
+static OF_TYPES: [[Proc; 2]; 15] = [
     hash!(449 "hashint2", 441 "hashint2extended": INT2, |v: i16, seed| word(i32::from(v), seed)),
     hash!(450 "hashint4", 425 "hashint4extended": INT4, |v: i32, seed| word(v, seed)),
     hash!(949 "hashint8", 442 "hashint8extended": INT8, |v: i64, seed| long(v, seed)),
@@ -63,6 +64,8 @@ static OF_TYPES: [[Proc; 2]; 14] = [
         |v: Interval, seed| long(span(v), seed)),
     hash!(2963 "uuid_hash", 3412 "uuid_hash_extended": UUID_TYPE,
         |v: Bytes<'_>, seed| bytes(v.0, seed)),
+    hash!(3252 "pg_lsn_hash", 3413 "pg_lsn_hash_extended": LSN_TYPE,
+        |v: Lsn, seed| long(v.0.cast_signed(), seed)),
 ];
 
 pub(super) static PROCS: &[Proc] = OF_TYPES.as_flattened();

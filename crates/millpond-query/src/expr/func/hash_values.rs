@@ -7,13 +7,14 @@ use millpond_types::{Interval, record};
 
 use super::Body;
 use super::catalog::{
-    ANYARRAY, BPCHAR, INT4, INT8, JSONB_TYPE, OIDVECTOR_TYPE, Proc, RECORD_TYPE, proc,
+    ANYARRAY, BPCHAR, INT4, INT8, JSONB_TYPE, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TID_TYPE, proc,
 };
 use super::hash::{Seed, bytes, float, long, low, numeric, span, word};
 use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_of;
 use crate::types::time::time_usecs;
+use crate::types::{lsn_number, tid_image, xid8_number};
 use crate::{DataType, Datum, Value};
 
 /// A hash of a value, as the argument of a function.
@@ -35,7 +36,7 @@ macro_rules! hash {
     };
 }
 
-static OF_TYPES: [[Proc; 2]; 5] = [
+static OF_TYPES: [[Proc; 2]; 6] = [
     hash!(626 "hash_array", 782 "hash_array_extended": ANYARRAY, of_value),
     hash!(6192 "hash_record", 6193 "hash_record_extended": RECORD_TYPE, of_value),
     hash!(4045 "jsonb_hash", 3416 "jsonb_hash_extended": JSONB_TYPE, of_value),
@@ -43,6 +44,7 @@ static OF_TYPES: [[Proc; 2]; 5] = [
         hash_of(DataType::Char(0).oid(), value, seed)
     }),
     hash!(457 "hashoidvector", 776 "hashoidvectorextended": OIDVECTOR_TYPE, of_value),
+    hash!(2233 "hashtid", 2234 "hashtidextended": TID_TYPE, of_value),
 ];
 
 pub(super) static PROCS: &[Proc] = OF_TYPES.as_flattened();
@@ -96,7 +98,10 @@ fn of_other(ty: u32, value: &[u8], seed: Seed) -> Result<u64> {
             timetz_parts(value).map(|(usecs, west)| long(usecs, seed) ^ word(west, seed))
         }
         other::INTERVAL => Interval::from_bytes(value).map(|value| long(span(value), seed)),
-        other::UUID | other::TID => Some(bytes(value, seed)),
+        other::UUID => Some(bytes(value, seed)),
+        other::TID => tid_image(value).map(|tid| bytes(&tid, seed)),
+        other::XID8 => xid8_number(value).map(|xid| long(xid.cast_signed(), seed)),
+        other::PG_LSN => lsn_number(value).map(|lsn| long(lsn.cast_signed(), seed)),
         other::XID => value.try_into().ok().map(|xid| word(i32::from_be_bytes(xid), seed)),
         other::JSONB => Json::from_bytes(value).map(|json| of_json(json, seed)),
         other::RECORD => return of_record(value, seed),

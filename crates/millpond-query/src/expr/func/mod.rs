@@ -24,6 +24,7 @@ mod integer;
 mod json;
 mod keywords;
 mod large_object;
+mod lsn;
 mod no_rows;
 mod numeric;
 mod object_facts;
@@ -53,6 +54,7 @@ mod storage;
 mod string;
 mod system;
 mod template;
+mod transaction_ids;
 mod transitions;
 mod unicode;
 mod upgrade;
@@ -71,6 +73,7 @@ pub(in crate::expr) use datetime::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 pub(crate) use datetime::{interval as interval_math, timestamp_plus, timestamptz_plus};
 pub(super) use float::{overflow, power, underflow};
 pub(crate) use json::aggregate as json_aggregate;
+pub(in crate::expr) use json::{FILLED, definition};
 pub use quote::quoted_name;
 pub use series::Series;
 pub use string::check_length;
@@ -206,7 +209,7 @@ impl Func {
 
     /// Whether it is NULL where an argument is NULL, without being called.
     pub(crate) fn is_strict(self) -> bool {
-        self.0.strict && !self.0.makes_rows()
+        self.0.strict && !self.0.variadic && !self.0.makes_rows()
     }
 
     /// The columns of a function that returns rows.
@@ -249,7 +252,7 @@ impl Func {
 
     /// Whether its rows have the columns of its first argument, which it fills.
     pub(crate) fn fills_rows(self) -> bool {
-        self.needs_definition() && self.0.args.first() == Some(&Param::AnyElement)
+        self.needs_definition() && self.0.takes_a_row()
     }
 
     /// The rows that a function returns whose call defines their columns.
@@ -329,7 +332,7 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
 }
 
 fn call_with<'a>(proc: &Proc, datums: &[Datum<'_>], env: &Env<'_>) -> Result<Val<'a>> {
-    if proc.strict && datums.iter().any(Datum::is_null) {
+    if proc.is_null_for(datums) {
         return Ok(Val::Borrowed(Datum::Null));
     }
     let value = match proc.body {

@@ -2,7 +2,7 @@
 
 use super::catalog::{
     BOOL, INT4, INT8, NAME, NAME_ARRAY, OID, Param, Proc, RECORD_TYPE, REGCLASS_TYPE, TEXT,
-    TEXT_ARRAY, proc,
+    TEXT_ARRAY, TIMESTAMPTZ, XID_TYPE, proc,
 };
 use super::row_list::RowList;
 use super::value::wrong_arguments;
@@ -79,6 +79,20 @@ pub(super) static PROCS: &[Proc] = &[
             (Some("sys_name"), TEXT),
             (Some("pg_username"), TEXT),
             (Some("error"), TEXT),
+        ],
+    )
+    .volatile(),
+    // No transaction commits in two phases.
+    none(
+        1065,
+        "pg_prepared_xact",
+        &[],
+        &[
+            (Some("transaction"), XID_TYPE),
+            (Some("gid"), TEXT),
+            (Some("prepared"), TIMESTAMPTZ),
+            (Some("ownerid"), OID),
+            (Some("dbid"), OID),
         ],
     )
     .volatile(),

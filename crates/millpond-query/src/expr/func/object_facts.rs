@@ -1,11 +1,8 @@
 //! What the catalog says of objects that clients rarely ask for: identities of replicas,
-//! partitions, options, bodies of functions, outcomes of transactions.
-
-use millpond_engine::transam::Xid;
-use millpond_engine::transam::snapshot::XidStatus;
+//! partitions, options, bodies of functions.
 
 use super::catalog::{
-    INT8, NAME, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, REGCLASS_TYPE, TEXT, TEXT_ARRAY, proc,
+    NAME, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, REGCLASS_TYPE, TEXT, TEXT_ARRAY, proc,
 };
 use super::object_name::{TABLESPACES, with_catalog};
 use super::reg::class;
@@ -64,7 +61,6 @@ pub(super) static PROCS: &[Proc] = &[
         rows(&[(None, OID)], databases_of_tablespace),
     )
     .stable(),
-    proc(3360, "txid_status", &[INT8], TEXT, body!(env, |xid: i64| outcome(xid, env))).volatile(),
     proc(
         1349,
         "oidvectortypes",
@@ -122,21 +118,6 @@ fn databases_of_tablespace(args: &[Datum<'_>], list: &mut RowList<'_>) -> Result
     let warning = SqlError::warning(SqlState::WARNING, format!("{oid} is not a tablespace OID"));
     list.env.facts.notices.borrow_mut().push(warning);
     Ok(())
-}
-
-/// What became of a transaction; `None` for 0, which is none's number.
-fn outcome(xid: i64, env: &Env<'_>) -> Result<Option<&'static str>> {
-    let Some(session) = env.facts.session.filter(|_| xid != 0) else { return Ok(None) };
-    let xid = Xid(xid.cast_unsigned());
-    match session.status_of(xid)? {
-        Some(XidStatus::InProgress) => Ok(Some("in progress")),
-        Some(XidStatus::Committed(_)) => Ok(Some("committed")),
-        Some(XidStatus::Aborted) => Ok(Some("aborted")),
-        None => {
-            let message = format!("transaction ID {} is in the future", xid.0);
-            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
-        }
-    }
 }
 
 /// The types of a function's arguments.

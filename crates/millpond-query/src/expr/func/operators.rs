@@ -91,6 +91,8 @@ static TABLES: &[&[Operator]] = &[
     super::json::OPERATORS,
     super::json::PATH_OPERATORS,
     super::datetime::OPERATORS,
+    super::lsn::OPERATORS,
+    super::operator_functions::IMAGE_OPERATORS,
     plain! { "+" Add },
     plain! { "-" Sub },
     plain! { "*" Mul },

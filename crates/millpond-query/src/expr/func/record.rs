@@ -54,6 +54,6 @@ fn is_null(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
 }
 
 #[cold]
-fn too_large() -> SqlError {
+pub(super) fn too_large() -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too large")
 }

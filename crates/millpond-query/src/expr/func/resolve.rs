@@ -39,6 +39,10 @@ pub(crate) fn candidates(procs: &[&'static Proc], count: usize) -> Vec<Candidate
         }
         found.push(Candidate { item: *proc, params });
     }
+    // One with just as many arguments goes before one of any number.
+    let fixed: Vec<Params> =
+        found.iter().filter(|c| !c.item.variadic).map(|c| c.params.clone()).collect();
+    found.retain(|c| !c.item.variadic || !fixed.contains(&c.params));
     found
 }
 

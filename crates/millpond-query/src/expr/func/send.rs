@@ -63,6 +63,11 @@ pub(super) static SENDS: &[Proc] = &[
     send(2477, "timestamptz_send", &[TIMESTAMPTZ]),
     send(2473, "timetz_send", &[TIMETZ]),
     send(2962, "uuid_send", &[other(other::UUID)]),
+    send(2439, "tidsend", &[other(other::TID)]),
+    send(2441, "xidsend", &[other(other::XID)]),
+    send(2443, "cidsend", &[other(other::CID)]),
+    send(5083, "xid8send", &[other(other::XID8)]),
+    send(3239, "pg_lsn_send", &[other(other::PG_LSN)]),
     send(2433, "varcharsend", &[Param::Type(DataType::Varchar(None))]).stable(),
 ];
 

@@ -2,9 +2,10 @@
 
 use millpond_types::other::{REGCLASS, object_parts};
 
-use super::catalog::{BOOL, INT8, Proc, REGCLASS_TYPE, proc};
+use super::catalog::{BOOL, INT8, OID, Proc, RECORD_TYPE, REGCLASS_TYPE, proc};
 use super::object_name::with_catalog;
-use super::value::{Arg, body};
+use super::value::{Arg, body, wrong_arguments};
+use super::{Columns, one_row};
 use crate::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
@@ -53,6 +54,24 @@ pub(super) static PROCS: &[Proc] = &[
         body!(env, |of: Relation| sequence(of, env)),
     )
     .volatile(),
+    proc(
+        3078,
+        "pg_sequence_parameters",
+        &[OID],
+        RECORD_TYPE,
+        one_row(PARAMETERS, |args, list| parameters(args, list.env)),
+    )
+    .stable(),
+];
+
+const PARAMETERS: Columns = &[
+    (Some("start_value"), INT8),
+    (Some("minimum_value"), INT8),
+    (Some("maximum_value"), INT8),
+    (Some("increment"), INT8),
+    (Some("cycle_option"), BOOL),
+    (Some("cache_size"), INT8),
+    (Some("data_type"), OID),
 ];
 
 /// Whether there is a relation of this number.
@@ -76,6 +95,16 @@ fn sequence(of: Relation, env: &Env<'_>) -> Result<i64> {
     let name = with_catalog(env, |catalog| relation_name(catalog, of.0.into()))?;
     let message = format!("\"{name}\" is not a sequence");
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+}
+
+fn parameters(args: &[Datum<'_>], env: &Env<'_>) -> Result<()> {
+    let [Datum::Int8(oid)] = args else { return Err(wrong_arguments(args.len())) };
+    let number = u32::try_from(*oid).map_err(|_| wrong_arguments(1))?;
+    if is_relation(number, env)? {
+        return Err(SqlError::internal(format!("cache lookup failed for sequence {oid}")));
+    }
+    let message = format!("relation with OID {oid} does not exist");
+    Err(SqlError::new(SqlState::UNDEFINED_TABLE, message))
 }
 
 fn last_value() -> Result<i64> {

@@ -148,6 +148,13 @@ impl Series {
         Self::Rows { columns: values.len(), values: values.into_iter(), bytes }
     }
 
+    /// Rows of so many values each.
+    pub(crate) fn of_rows(rows: Vec<Vec<Value>>, columns: usize) -> Self {
+        let values: Vec<Value> = rows.into_iter().flatten().collect();
+        let bytes = bytes_of(&values);
+        Self::Rows { values: values.into_iter(), columns, bytes }
+    }
+
     /// About how many bytes the rows take that are there already.
     pub(crate) fn bytes(&self) -> usize {
         match self {

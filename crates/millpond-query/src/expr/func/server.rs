@@ -1,5 +1,4 @@
-//! What sessions ask of the server and of their transaction: since when it runs, how much it holds,
-//! and the transaction's number.
+//! What sessions ask of the server: since when it runs, and how much it holds.
 
 use super::catalog::{ANY, BOOL, INT2, INT4, INT8, NAME, OID, Proc, TIMESTAMPTZ, VOID, proc};
 use super::datetime::StampTz;
@@ -54,9 +53,6 @@ pub(super) static PROCS: &[Proc] = &[
         body!(env, |name: &str| tablespace_named(name).and_then(|oid| tablespace_size(oid, env))),
     )
     .volatile(),
-    proc(2943, "txid_current", &[], INT8, body!(env, || transaction(true, env))).stable(),
-    proc(3348, "txid_current_if_assigned", &[], INT8, body!(env, || transaction(false, env)))
-        .stable(),
     proc(1269, "pg_column_size", &[ANY], INT4, body!(|value: Datum<'_>| column_size(&value)))
         .stable(),
     // Nothing is kept of what statistics a session has seen.
@@ -121,13 +117,6 @@ fn all_relations(env: &Env<'_>) -> Result<i64> {
         bytes += size.map_or(0, RelationSize::total);
     }
     Ok(bytes as i64)
-}
-
-/// The transaction's number; with `assign` it gets one.
-fn transaction(assign: bool, env: &Env<'_>) -> Result<Option<i64>> {
-    let Some(session) = env.facts.session else { return Ok(None) };
-    let xid = if assign { Some(session.assign_xid()?) } else { session.xid() };
-    Ok(xid.map(|xid| xid.0 as i64))
 }
 
 /// The bytes of a value, with the length of those that have one.

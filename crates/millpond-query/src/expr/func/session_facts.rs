@@ -25,6 +25,9 @@ pub(super) static PROCS: &[Proc] = &[
     proc(2197, "inet_client_port", &[], INT4, body!(env, || client_port(env)))
         .stable()
         .called_on_null(),
+    proc(2199, "inet_server_port", &[], INT4, body!(env, || server_port(env)))
+        .stable()
+        .called_on_null(),
     // There is no log collector, so no file is its current one.
     proc(3800, "pg_current_logfile", &[], TEXT, body!(|| None::<String>))
         .volatile()
@@ -112,6 +115,10 @@ fn own(env: &Env<'_>) -> Option<SessionInfo> {
 fn client_port(env: &Env<'_>) -> Option<i32> {
     let client = own(env)?.activity.client;
     client.parse::<std::net::SocketAddr>().ok().map(|address| address.port().into())
+}
+
+fn server_port(env: &Env<'_>) -> Option<i32> {
+    own(env)?.activity.server_port.map(i32::from)
 }
 
 /// `Thu Feb 29 12:34:56.789012 2024 UTC`

@@ -12,7 +12,7 @@ use super::{Body, Func, call};
 use crate::error::SqlState;
 use crate::expr::Expr;
 use crate::expr::tests::with_params;
-use crate::{DataType, Numeric, Value};
+use crate::{DataType, Datum, Numeric, Value};
 
 fn name_of(param: Param) -> String {
     match param {
@@ -76,7 +76,7 @@ fn functions_are_there_once() {
     for proc in catalog::all() {
         assert!(proc.oid == 0 || oids.insert(proc.oid), "{}", proc.name);
         let args: Vec<String> = proc.args.iter().map(|arg| name_of(*arg)).collect();
-        assert!(signatures.insert((proc.name, args)), "{}", proc.name);
+        assert!(signatures.insert((proc.name, args, proc.variadic)), "{}", proc.name);
         assert!(!proc.variadic || !proc.args.is_empty(), "{}", proc.name);
     }
 }
@@ -211,7 +211,8 @@ proptest! {
             ),
             Ok(value) if value.is_null() => {}
             Ok(value) => {
-                prop_assert!(!proc.strict || args.iter().all(|arg| *arg != Value::Null));
+                let datums: Vec<Datum<'_>> = args.iter().map(Value::as_datum).collect();
+                prop_assert!(!proc.is_null_for(&datums));
                 if let Param::Type(ty) = proc.result {
                     let own = crate::expr::cast::type_of(&value.as_datum());
                     // The value of an oid is a bigint, and those of other strings are text.

@@ -38,7 +38,7 @@ fn spread(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         Datum::Null => return Ok(Value::Null),
         array => all.extend(array_of(array).ok_or_else(|| wrong_arguments(1))?.iter()),
     }
-    if function.strict && all.iter().any(Datum::is_null) {
+    if function.is_null_for(&all) {
         return Ok(Value::Null);
     }
     body(&all, env)

@@ -212,8 +212,8 @@ impl Explain<'_> {
             Node::Values { rows, .. } if rows.len() == 1 => "Result".into(),
             Node::Values { .. } => "Values Scan on \"*VALUES*\"".into(),
             Node::Functions { functions, .. } => {
-                match functions.first().and_then(|function| function.kind.func()) {
-                    Some(func) => format!("Function Scan on {}", func.name()),
+                match functions.first().and_then(|function| function.kind.name()) {
+                    Some(name) => format!("Function Scan on {name}"),
                     None => "Function Scan".into(),
                 }
             }

@@ -67,6 +67,7 @@ impl<B: Backend> Conn<B> {
                     refusing: shared.refusing.load(Ordering::Relaxed),
                     cancelled: &self.cancelled,
                     client_addr: &self.socket.peer(),
+                    server_port: self.socket.own_port(),
                     waker: &self.waker,
                 };
                 self.protocol.packet(packet, &context, &mut self.output)

@@ -1,6 +1,6 @@
 -- What clients and monitoring ask a server, and what a server says that does without the subject.
 select timeofday() ~ '^\w{3} \w{3} \d\d \d\d:\d\d:\d\d\.\d{6} \d{4} \w+$', current_query();
-select inet_client_port(), pg_current_logfile(), pg_current_logfile('csvlog'), pg_notification_queue_usage();
+select pg_current_logfile(), pg_current_logfile('csvlog'), pg_notification_queue_usage();
 select pg_current_logfile('x');
 select pg_listening_channels();
 select pg_notify('', 'a');

@@ -20,6 +20,7 @@ pub(super) use civil_fields::CivilFields;
 use decode::{EPOCH_DAY, Special, date_and_time};
 pub(super) use decode::{Session, time_of_day};
 pub use style::{DateFormat, DateOrder, DateStyle};
+pub use words::abbreviations_at;
 pub(super) use write::{write_clock, write_date, write_offset, write_timestamp};
 
 /// Microseconds from 1970-01-01 to 2000-01-01.

@@ -1,6 +1,6 @@
 //! The words of dates and times.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::Zone;
@@ -118,18 +118,45 @@ fn month(word: &str) -> Option<i64> {
     MONTHS.iter().position(|month| is_it(month)).map(|place| place as i64 + 1)
 }
 
-/// The zone of an abbreviation, as PostgreSQL's default set has it.
-pub(super) fn abbreviated(word: &str) -> Option<Zone> {
-    static ZONES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
-        let lines = |file: &'static str| file.lines().filter_map(|line| line.split_once(' '));
-        // Abbreviations that always mean the same offset, with its seconds east of UTC; and those
-        // whose offset has changed over time, with the zone that they are of.
-        let fixed = lines(include_str!("abbreviations.txt"));
-        fixed.chain(lines(include_str!("zone_abbreviations.txt"))).collect()
-    });
-    let meaning = ZONES.get(word)?;
-    match meaning.parse() {
-        Ok(seconds) => Some(Zone::Fixed(seconds)),
-        Err(_) => Zone::parse(meaning).map(|(zone, _)| zone.of_abbreviation()),
+/// What an abbreviation means.
+struct Abbreviation {
+    /// The seconds east of UTC, or the zone that it is of.
+    meaning: &'static str,
+    /// Whether it means summer time, of one with an offset.
+    is_dst: bool,
+}
+
+impl Abbreviation {
+    fn zone(&self) -> Option<Zone> {
+        match self.meaning.parse() {
+            Ok(seconds) => Some(Zone::Fixed(seconds)),
+            Err(_) => Zone::parse(self.meaning).map(|(zone, _)| zone.of_abbreviation()),
+        }
     }
+}
+
+/// PostgreSQL's default set of abbreviations, in their order.
+static ABBREVIATIONS: LazyLock<BTreeMap<&str, Abbreviation>> = LazyLock::new(|| {
+    let parsed = |line: &'static str| {
+        let mut words = line.split(' ');
+        let (name, meaning) = (words.next()?, words.next()?);
+        Some((name, Abbreviation { meaning, is_dst: words.next().is_some() }))
+    };
+    // Those that always mean the same offset, and those whose offset has changed over time.
+    let fixed = include_str!("abbreviations.txt").lines();
+    fixed.chain(include_str!("zone_abbreviations.txt").lines()).filter_map(parsed).collect()
+});
+
+/// The zone of an abbreviation in small letters.
+pub(super) fn abbreviated(word: &str) -> Option<Zone> {
+    ABBREVIATIONS.get(word)?.zone()
+}
+
+/// All abbreviations in small letters: each with its zone, and whether it means summer time at that
+/// time (microseconds since 2000, UTC).
+pub fn abbreviations_at(utc: i64) -> impl Iterator<Item = (&'static str, Zone, bool)> {
+    ABBREVIATIONS.iter().filter_map(move |(name, abbreviation)| {
+        let zone = abbreviation.zone()?;
+        Some((*name, zone, abbreviation.is_dst || zone.is_dst_at(utc)))
+    })
 }

@@ -2,15 +2,17 @@
 
 use millpond_types::jsonb::Json;
 
+use super::super::Body;
 use super::super::catalog::{INT4, Proc, TEXT, proc};
 use super::super::operators::{Operator, Work, op};
-use super::super::value::body;
+use super::super::value::{body, wrong_arguments};
 use super::update::{Change, change};
 use super::{
     JSONB_TYPE, TEXT_ARRAY, array_bytes, invalid, jsonb, jsonb_value, list_of_texts, made_value,
     object_bytes,
 };
 use crate::error::Result;
+use crate::expr::Env;
 use crate::{Datum, Value};
 
 pub(in super::super) static PROCS: &[Proc] = &[
@@ -35,9 +37,12 @@ pub(in super::super) static PROCS: &[Proc] = &[
         JSONB_TYPE,
         body!(|of: Datum<'_>, place: i32| without_place(&of, place)),
     ),
+    proc(3343, "jsonb_delete", &[JSONB_TYPE, TEXT], JSONB_TYPE, Body::Datums(without_all))
+        .variadic(),
+    // What the operator calls, with the names as an array.
     proc(
         0,
-        "jsonb_delete",
+        "jsonb_delete_names",
         &[JSONB_TYPE, TEXT_ARRAY],
         JSONB_TYPE,
         body!(|of: Datum<'_>, names: Datum<'_>| {
@@ -58,7 +63,7 @@ pub(in super::super) static OPERATORS: &[Operator] = &[
     op("||", &[JSONB_TYPE, JSONB_TYPE], JSONB_TYPE, Work::Call("jsonb_concat")),
     op("-", &[JSONB_TYPE, TEXT], JSONB_TYPE, Work::Call("jsonb_delete")),
     op("-", &[JSONB_TYPE, INT4], JSONB_TYPE, Work::Call("jsonb_delete")),
-    op("-", &[JSONB_TYPE, TEXT_ARRAY], JSONB_TYPE, Work::Call("jsonb_delete")),
+    op("-", &[JSONB_TYPE, TEXT_ARRAY], JSONB_TYPE, Work::Call("jsonb_delete_names")),
     op("#-", &[JSONB_TYPE, TEXT_ARRAY], JSONB_TYPE, Work::Call("jsonb_delete_path")),
 ];
 
@@ -97,6 +102,18 @@ fn without(of: &Datum<'_>, names: &[&str]) -> Result<Value> {
         _ => return Err(invalid("cannot delete from scalar")),
     };
     Ok(jsonb_value(bytes))
+}
+
+/// The names are the arguments behind the first.
+fn without_all(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
+    let Some((of, names)) = args.split_first() else { return Err(wrong_arguments(0)) };
+    let mut texts = Vec::with_capacity(names.len());
+    for name in names {
+        if let Datum::Text(name) = name {
+            texts.push(*name);
+        }
+    }
+    without(of, &texts)
 }
 
 fn without_place(of: &Datum<'_>, place: i32) -> Result<Value> {

@@ -5,6 +5,7 @@ mod build;
 mod change;
 mod contain;
 mod encode;
+mod filled;
 mod jsonpath;
 mod member;
 mod path;
@@ -26,6 +27,7 @@ use crate::{Datum, Value};
 pub(super) use build::PROCS as BUILD;
 pub(super) use change::{OPERATORS as CHANGE_OPERATORS, PROCS as CHANGE};
 pub(super) use contain::{OPERATORS as CONTAIN_OPERATORS, PROCS as CONTAIN};
+pub(in crate::expr) use filled::{FILLED, definition};
 pub(super) use jsonpath::{
     OPERATOR_PROCS as PATH_OPERATOR_PROCS, OPERATORS as JSONPATH_OPERATORS, PROCS as JSONPATH,
 };

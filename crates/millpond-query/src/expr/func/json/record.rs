@@ -142,7 +142,11 @@ fn other_row(detail: String) -> SqlError {
     SqlError::new(SqlState::DATATYPE_MISMATCH, what).detail(detail)
 }
 
-fn record(args: &[Datum<'_>], columns: &Definition, list: &mut RowList<'_>) -> Result<()> {
+pub(super) fn record(
+    args: &[Datum<'_>],
+    columns: &Definition,
+    list: &mut RowList<'_>,
+) -> Result<()> {
     let base = base_of(args, columns)?;
     let Some(object) = part_of(args)? else {
         return list.push(base.iter().map(|(_, own)| own.to_value()).collect::<Vec<_>>());

@@ -1,8 +1,11 @@
 //! The functions of comparisons: `int4eq`, `text_lt`, and so on.
 
+use millpond_types::other::CID;
+
 use super::super::catalog::{
-    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
-    NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE,
+    ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, LSN_TYPE,
+    NAME, NUMERIC, OID, OIDVECTOR_TYPE, Proc, RECORD_TYPE, TEXT, TID_TYPE, TIMESTAMPTZ, UUID_TYPE,
+    XID_TYPE, XID8_TYPE, other,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::{of, of_zone};
@@ -62,6 +65,8 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
         1165 "interval_le", 1167 "interval_gt", 1166 "interval_ge";
     JSONB_TYPE JSONB_TYPE: 4043 "jsonb_eq", 4038 "jsonb_ne", 4039 "jsonb_lt", 4041 "jsonb_le",
         4040 "jsonb_gt", 4042 "jsonb_ge";
+    LSN_TYPE LSN_TYPE: 3233 "pg_lsn_eq", 3236 "pg_lsn_ne", 3231 "pg_lsn_lt", 3232 "pg_lsn_le",
+        3235 "pg_lsn_gt", 3234 "pg_lsn_ge";
     NAME NAME: 62 "nameeq", 659 "namene", 655 "namelt", 656 "namele", 657 "namegt", 658 "namege";
     NAME TEXT: 240 "nameeqtext", 245 "namenetext", 241 "namelttext", 242 "nameletext",
         244 "namegttext", 243 "namegetext";
@@ -86,9 +91,22 @@ pub(in super::super) static COMPARISONS: &[Proc] = compared! { [of]
         1155 "timestamptz_le", 1157 "timestamptz_gt", 1156 "timestamptz_ge";
     TIMETZ TIMETZ: 1352 "timetz_eq", 1353 "timetz_ne", 1354 "timetz_lt", 1355 "timetz_le",
         1357 "timetz_gt", 1356 "timetz_ge";
+    TID_TYPE TID_TYPE: 1292 "tideq", 1265 "tidne", 2791 "tidlt", 2793 "tidle", 2790 "tidgt",
+        2792 "tidge";
     UUID_TYPE UUID_TYPE: 2956 "uuid_eq", 2959 "uuid_ne", 2954 "uuid_lt", 2955 "uuid_le",
         2958 "uuid_gt", 2957 "uuid_ge";
+    XID8_TYPE XID8_TYPE: 5084 "xid8eq", 5085 "xid8ne", 5034 "xid8lt", 5036 "xid8le",
+        5035 "xid8gt", 5037 "xid8ge";
 };
+
+/// Those of types that have equality and no order.
+pub(in super::super) static EQUALITIES: &[Proc] = &[
+    of(68, "xideq", &[XID_TYPE, XID_TYPE], BOOL, "="),
+    of(3308, "xidneq", &[XID_TYPE, XID_TYPE], BOOL, "<>"),
+    of(1319, "xideqint4", &[XID_TYPE, INT4], BOOL, "="),
+    of(3309, "xidneqint4", &[XID_TYPE, INT4], BOOL, "<>"),
+    of(69, "cideq", &[other(CID), other(CID)], BOOL, "="),
+];
 
 /// Those that ask for the session's time zone.
 pub(in super::super) static COMPARISONS_IN_ZONE: &[Proc] = compared! { [of_zone]

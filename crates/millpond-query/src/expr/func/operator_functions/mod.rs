@@ -6,14 +6,16 @@
 mod arithmetic;
 mod comparisons;
 mod order;
+mod record_image;
 
 use super::Body;
 use super::catalog::{Param, Proc, proc};
 
 pub(super) use arithmetic::{ARITHMETIC, PATTERNS, TEXTS};
-pub(super) use comparisons::{COMPARISONS, COMPARISONS_IN_ZONE};
+pub(super) use comparisons::{COMPARISONS, COMPARISONS_IN_ZONE, EQUALITIES};
 pub(super) use order::{EXTREMES, EXTREMES_OF_CHARS, ORDERS};
 pub(in crate::expr) use order::{ORDER, ORDER_FOR_EQUALITY};
+pub(super) use record_image::{OPERATORS as IMAGE_OPERATORS, PROCS as IMAGES};
 
 /// What the binder makes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

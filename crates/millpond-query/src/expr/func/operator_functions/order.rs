@@ -9,8 +9,9 @@ use millpond_types::record::{self, Field};
 
 use super::super::Body;
 use super::super::catalog::{
-    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE, NAME,
-    NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TIMESTAMPTZ, UUID_TYPE, proc,
+    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, JSONB_TYPE,
+    LSN_TYPE, NAME, NUMERIC, OID, OIDVECTOR_TYPE, Param, Proc, RECORD_TYPE, TEXT, TID_TYPE,
+    TIMESTAMPTZ, UUID_TYPE, XID8_TYPE, proc,
 };
 use super::super::datetime::{INTERVAL, TIME, TIMESTAMP, TIMETZ};
 use super::super::format_type;
@@ -58,12 +59,15 @@ pub(in super::super) static ORDERS: &[Proc] = &[
     order(1315, "interval_cmp", &[INTERVAL, INTERVAL]),
     order(4044, "jsonb_cmp", &[JSONB_TYPE, JSONB_TYPE]),
     order(1769, "numeric_cmp", &[NUMERIC, NUMERIC]),
+    order(3251, "pg_lsn_cmp", &[LSN_TYPE, LSN_TYPE]),
+    order(2794, "bttidcmp", &[TID_TYPE, TID_TYPE]),
     order(1107, "time_cmp", &[TIME, TIME]),
     order(2045, "timestamp_cmp", &[TIMESTAMP, TIMESTAMP]),
     order(2370, "timestamp_cmp_date", &[TIMESTAMP, DATE]),
     order(1314, "timestamptz_cmp", &[TIMESTAMPTZ, TIMESTAMPTZ]),
     order(1358, "timetz_cmp", &[TIMETZ, TIMETZ]),
     order(2960, "uuid_cmp", &[UUID_TYPE, UUID_TYPE]),
+    order(5096, "xid8cmp", &[XID8_TYPE, XID8_TYPE]),
     order(2357, "date_cmp_timestamptz", &[DATE, TIMESTAMPTZ]).stable(),
     order(2526, "timestamp_cmp_timestamptz", &[TIMESTAMP, TIMESTAMPTZ]).stable(),
     order(2383, "timestamptz_cmp_date", &[TIMESTAMPTZ, DATE]).stable(),
@@ -95,13 +99,16 @@ pub(in super::super) static EXTREMES: &[Proc] = chosen! {
     INT4: 768 "int4larger", 769 "int4smaller";
     INT8: 1236 "int8larger", 1237 "int8smaller";
     INTERVAL: 1198 "interval_larger", 1197 "interval_smaller";
+    LSN_TYPE: 4187 "pg_lsn_larger", 4188 "pg_lsn_smaller";
     NUMERIC: 1767 "numeric_larger", 1766 "numeric_smaller";
     OID: 1965 "oidlarger", 1966 "oidsmaller";
     TEXT: 458 "text_larger", 459 "text_smaller";
+    TID_TYPE: 2795 "tidlarger", 2796 "tidsmaller";
     TIME: 1377 "time_larger", 1378 "time_smaller";
     TIMESTAMP: 2036 "timestamp_larger", 2035 "timestamp_smaller";
     TIMESTAMPTZ: 1196 "timestamptz_larger", 1195 "timestamptz_smaller";
     TIMETZ: 1379 "timetz_larger", 1380 "timetz_smaller";
+    XID8_TYPE: 5097 "xid8_larger", 5098 "xid8_smaller";
 };
 
 /// Those of `character`: spaces at the end don't count, and are part of the result.
@@ -196,30 +203,45 @@ fn not_found(what: &str, ty: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
 }
 
+/// The fields of two records side by side. The last is an error if one has more of them.
+pub(super) fn fields_beside<'a>(
+    a: &'a [u8],
+    b: &'a [u8],
+) -> impl Iterator<Item = Result<(Field<'a>, Field<'a>)>> {
+    let (mut left, mut right) = (record::fields(a), record::fields(b));
+    std::iter::from_fn(move || match (left.next(), right.next()) {
+        (None, None) => None,
+        (Some(a), Some(b)) => Some(Ok((a, b))),
+        _ => {
+            let message = "cannot compare record types with different numbers of columns";
+            Some(Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message)))
+        }
+    })
+}
+
+/// The error of two fields at one place whose types differ.
+#[cold]
+pub(super) fn dissimilar_fields(a: &Field<'_>, b: &Field<'_>, column: usize) -> Result<SqlError> {
+    let name = |field: &Field<'_>| format_type(field.type_oid.into(), None);
+    let (a, b) = (name(a)?, name(b)?);
+    let message =
+        format!("cannot compare dissimilar column types {a} and {b} at record column {column}");
+    Ok(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+}
+
 /// The order of two records by their first fields that differ. Those before have to be of one type.
 fn record_order(a: &[u8], b: &[u8], needed: &str) -> Result<Ordering> {
-    let (mut left, mut right) = (record::fields(a), record::fields(b));
-    for column in 1.. {
-        let (a, b) = match (left.next(), right.next()) {
-            (None, None) => break,
-            (Some(a), Some(b)) => (a, b),
-            _ => {
-                let message = "cannot compare record types with different numbers of columns";
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
-            }
-        };
-        let name = |field: &Field<'_>| format_type(field.type_oid.into(), None);
+    for (place, pair) in fields_beside(a, b).enumerate() {
+        let (a, b) = pair?;
         if a.type_oid != b.type_oid {
-            let (a, b) = (name(&a)?, name(&b)?);
-            let message = format!(
-                "cannot compare dissimilar column types {a} and {b} at record column {column}"
-            );
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+            return Err(dissimilar_fields(&a, &b, place + 1)?);
         }
         let order = match (a.value.is_null(), b.value.is_null()) {
             (false, false) => match a.value.sql_cmp(&b.value) {
                 Some(order) => order,
-                None => return Err(not_found(needed, &name(&a)?)),
+                None => {
+                    return Err(not_found(needed, &format_type(a.type_oid.into(), None)?));
+                }
             },
             (a, b) => a.cmp(&b),
         };
