@@ -45,6 +45,11 @@ pub(crate) const WOULD_BLOCK: SqlState = SqlState(*b"-WAIT");
 /// is too new for the transaction's snapshot. Made again, it is right.
 pub const STALE: SqlState = SqlState(*b"-PLAN");
 
+/// Asks for another plan: this one was made for other values.
+pub fn unsuited() -> SqlError {
+    SqlError::new(STALE, "the plan was made for other values")
+}
+
 /// The request for a thread that may wait.
 #[cold]
 pub fn would_block() -> SqlError {

@@ -26,8 +26,13 @@ impl Session {
         self.engine.open_tree(index)
     }
 
+    /// The number of blocks of an index.
+    pub fn index_blocks(&self, index: &IndexDef) -> EngineResult<u32> {
+        Ok(self.tree(index)?.block_count())
+    }
+
     /// Which part of an index's entries lie in a range of keys, from 0 to 1: an estimate from the
-    /// inner pages alone.
+    /// inner pages alone. It needs no snapshot and no lock.
     pub fn index_share(&self, index: &IndexDef, range: &KeyRange) -> EngineResult<f64> {
         btree::share_between(&self.ctx, self.tree(index)?, &range.lower, &range.upper)
     }

@@ -139,12 +139,15 @@ impl Exec<'_> {
         if params.len() < planned.params.len() {
             return Ok(true);
         }
+        let _room = ValueRoom::enter(self.resources.memory.share());
         let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
+        let Scratch { range: keys, ranges, .. } = &mut *self.scratch;
         for range in &planned.ranges {
-            if !range.holds(self.session, &env, &mut self.scratch.ranges)? {
+            if !range.holds(self.session, &env, (&mut *ranges, &mut *keys))? {
                 return Ok(false);
             }
         }
+        ranges.trim();
         Ok(true)
     }
 

@@ -2,8 +2,8 @@
 //! columns ([`Session::index_share`], an index dive).
 //!
 //! Values that are not there yet, those of parameters, are guessed at. A plan that is kept notes
-//! what it was made for. Before it runs, it is seen whether that still holds for the values that
-//! have come; if not, another plan is made that knows them (ADR 30).
+//! what it was made for. Before each execution, the session asks the indexes again. If a range has
+//! changed too much, it makes another plan, which knows the values (ADR 30).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -23,11 +23,13 @@ use crate::expr::{Env, Expr, Facts, Row};
 
 /// In a smaller table no range matters much.
 const FEWEST_ROWS: f64 = 10_000.0;
-/// So many times more or less rows are another case, for which another plan may be better.
+/// An index of fewer blocks is of a smaller table.
+const FEWEST_BLOCKS: u32 = 12;
+/// So many times more or fewer rows are another case, for which another plan may be better.
 const ANOTHER_CASE: f64 = 4.0;
-/// All that is smaller is one case.
-const FEW: f64 = 200.0;
-/// More are not looked at before each execution.
+/// All that is smaller is one case. It is more than a leaf has, since nothing is known within one.
+pub(super) const FEW: f64 = 1_000.0;
+/// More ranges than this are not looked at before each execution.
 const MOST_NOTED: usize = 16;
 /// More than this part of a table is found faster by reading the whole table: an index leads to its
 /// rows one by one, all over the table, and threads may share a scan of pages.
@@ -35,6 +37,17 @@ const READ_WHOLE: f64 = 0.25;
 /// A plan stays when ranges are so much larger or smaller than the size at which it would be
 /// another, so that sizes near that don't make a new plan each time.
 const SLACK: f64 = 1.5;
+/// To read a page takes as long as to look at so many rows of it.
+const ROWS_OF_PAGE: f64 = 20.0;
+
+/// What an estimate decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// Whether the whole table is read instead.
+    Whole,
+    /// That, and other things for which the number of rows counts.
+    Rows,
+}
 
 /// What a plan was made for: how many rows are within a part of an index.
 #[derive(Debug)]
@@ -43,10 +56,20 @@ pub(crate) struct NotedRange {
     rows: f64,
     /// Its values were known. If not, the rows are a guess.
     is_known: bool,
-    /// The rows of the table.
-    live: f64,
+    size: TableSize,
+    /// The blocks of the index.
+    blocks: u32,
+    decides: Use,
     /// Each execution may have other values for it.
     varies: bool,
+}
+
+/// The size of a table.
+#[derive(Debug, Clone, Copy)]
+struct TableSize {
+    live: f64,
+    /// What reading it whole takes: looks at so many rows.
+    whole: f64,
 }
 
 /// The estimates of one planning.
@@ -70,60 +93,93 @@ impl<'a> RangeEstimates<'a> {
         self.would_block.get()
     }
 
-    /// Whether a table of so many rows is large enough to look.
-    pub(super) fn matter(&self, live: f64) -> bool {
+    /// Whether a table of so many rows is large enough to ask.
+    pub(super) fn is_large_enough(&self, live: f64) -> bool {
         live >= FEWEST_ROWS
     }
 
     /// The rows within bounds of an index, in a table of `live` rows. `None` if that can't be known
     /// yet; a guess takes its place.
-    pub(super) fn rows(
+    pub(super) fn known_rows(
         &self,
         table: &TableDef,
         index: &Arc<IndexDef>,
         bounds: &Bounds<'_>,
         live: f64,
+        decides: Use,
     ) -> Option<f64> {
-        if !self.matter(live) || bounds.list.is_some() || bounds.exprs().next().is_none() {
+        if bounds.list.is_some()
+            || bounds.exprs().next().is_none()
+            || !bounds.exprs().all(Expr::is_same_for_all_rows)
+        {
             return None;
         }
-        if !bounds.exprs().all(Expr::is_same_for_all_rows) {
+        let varies = bounds.exprs().any(differs_by_execution);
+        if !varies && !self.is_large_enough(live) {
             return None;
         }
         let any_of = vec![bounds.made(index, table)];
         let range = IndexRange { index: Arc::clone(index), any_of, direction: Direction::Forward };
         let mut noted = self.noted.borrow_mut();
-        if let Some(known) = noted.iter().find(|known| known.range.is_same(&range)) {
-            return known.is_known.then_some(known.rows);
+        if let Some(found) = noted.iter_mut().find(|found| found.range.is_same(&range)) {
+            found.decides = found.decides.max(decides);
+            return found.is_known.then_some(found.rows);
         }
-        if noted.len() >= MOST_NOTED {
+        if noted.iter().filter(|found| found.varies).count() >= MOST_NOTED {
             return None;
         }
-        let varies = range.parts().any(|part| varies(&part.expr));
         let share = match self.params {
+            _ if !self.is_large_enough(live) => None,
             None if varies => None,
             params => self.share(&range, params.unwrap_or_default()),
         };
         let known = share.map(|share| share * live);
         let rows = known.unwrap_or_else(|| bounds_rows(index, bounds, live, |_| live.sqrt()).0);
-        noted.push(NotedRange { range, rows, is_known: known.is_some(), live, varies });
+        let is_known = known.is_some();
+        let (size, blocks) = match self.is_large_enough(live) {
+            true => (self.size(table, live), self.session.index_blocks(index).unwrap_or(0)),
+            // It is looked at again when it has grown to this.
+            false => (TableSize { live: FEWEST_ROWS, whole: FEWEST_ROWS }, FEWEST_BLOCKS),
+        };
+        noted.push(NotedRange { range, rows, is_known, size, blocks, decides, varies });
         known
     }
 
     /// The rows that a part of an index leads to, likewise.
-    pub(super) fn rows_of_part(
+    pub(super) fn known_rows_of_part(
         &self,
         table: &TableDef,
         part: &IndexPart<'_>,
         live: f64,
+        decides: Use,
     ) -> Option<f64> {
-        let rows = part.any_of.iter().map(|bounds| self.rows(table, part.index, bounds, live));
-        rows.sum::<Option<f64>>().map(|rows| rows.min(live))
+        let of_bounds = |bounds| self.known_rows(table, part.index, bounds, live, decides);
+        let rows: Option<f64> = part.any_of.iter().map(of_bounds).sum();
+        rows.map(|rows| rows.min(live))
+    }
+
+    /// Whether a part of an index leads to so many of a table's rows that it is better to read all
+    /// of it.
+    pub(super) fn is_read_whole(
+        &self,
+        table: &TableDef,
+        part: &IndexPart<'_>,
+        live: f64,
+        decides: Use,
+    ) -> bool {
+        let known = self.known_rows_of_part(table, part, live, decides);
+        known.is_some_and(|rows| self.size(table, live).is_read_whole(rows))
+    }
+
+    fn size(&self, table: &TableDef, live: f64) -> TableSize {
+        let blocks = self.session.block_count(table).unwrap_or(0);
+        TableSize { live, whole: live.max(f64::from(blocks) * ROWS_OF_PAGE) }
     }
 
     fn share(&self, range: &IndexRange, params: &[Value]) -> Option<f64> {
         let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
-        match share(self.session, range, &env, &mut KeyRanges::default()) {
+        let (mut ranges, mut keys) = (KeyRanges::default(), KeyRange::default());
+        match share_of_index(self.session, range, &env, (&mut ranges, &mut keys)) {
             Ok(share) => share,
             Err(_) => {
                 self.would_block.set(true);
@@ -132,16 +188,17 @@ impl<'a> RangeEstimates<'a> {
         }
     }
 
-    /// What the plan was made for, as far as executions may differ.
+    /// What the plan was made for, as far as an execution may differ.
     pub(super) fn noted(&self) -> Box<[NotedRange]> {
         let mut noted = self.noted.borrow_mut();
-        noted.drain(..).filter(|range| range.varies).collect()
+        noted.drain(..).filter(|range| range.varies || !range.is_known).collect()
     }
 }
 
-/// Whether so many rows of a table are found faster by reading all of it.
-pub(in crate::plan) fn is_read_whole(rows: f64, live: f64) -> bool {
-    live >= FEWEST_ROWS && rows > live * READ_WHOLE
+impl TableSize {
+    fn is_read_whole(self, rows: f64) -> bool {
+        rows > self.whole * READ_WHOLE
+    }
 }
 
 impl NotedRange {
@@ -149,23 +206,33 @@ impl NotedRange {
         !self.is_known
     }
 
-    /// Whether it has about as many rows as the plan was made for. It has, too, if that can't be
-    /// told.
+    /// Whether it has about as many rows as the plan was made for; also if that is unknown. An
+    /// error only if the session would have to wait for a page.
     pub(crate) fn holds(
         &self,
         session: &Session,
         env: &Env<'_>,
-        ranges: &mut KeyRanges,
+        scratch: (&mut KeyRanges, &mut KeyRange),
     ) -> Result<bool> {
-        let Some(share) = share(session, &self.range, env, ranges)? else { return Ok(true) };
-        let now = share * self.live;
+        let blocks = session.index_blocks(&self.range.index).unwrap_or(0);
+        if blocks < FEWEST_BLOCKS {
+            return Ok(true);
+        }
+        let Some(share) = share_of_index(session, &self.range, env, scratch)? else {
+            return Ok(true);
+        };
+        // The table has grown as the index has.
+        let growth = f64::from(blocks) / f64::from(self.blocks.max(1));
+        let TableSize { live, whole } = self.size;
+        let (now, size) = (share * live * growth, TableSize { live, whole: whole * growth });
         let slack = if self.is_known { SLACK } else { 1.0 };
-        let is_as_whole = match self.is_known && is_read_whole(self.rows, self.live) {
-            true => is_read_whole(now * slack, self.live),
-            false => !is_read_whole(now / slack, self.live),
+        let is_as_whole = match self.is_known && self.size.is_read_whole(self.rows) {
+            true => size.is_read_whole(now * slack),
+            false => !size.is_read_whole(now / slack),
         };
         let (then, now) = (self.rows.max(FEW), now.max(FEW));
-        Ok(is_as_whole && then <= now * ANOTHER_CASE && now <= then * ANOTHER_CASE)
+        let is_alike = then <= now * ANOTHER_CASE && now <= then * ANOTHER_CASE;
+        Ok(is_as_whole && (is_alike || self.decides == Use::Whole))
     }
 }
 
@@ -177,18 +244,18 @@ impl IndexRange {
 
 /// The part of an index that is within a range. `None` if that can't be told: the values are none
 /// for the index, the index is damaged or has just been dropped. Running the plan shows it.
-fn share(
+fn share_of_index(
     session: &Session,
     range: &IndexRange,
     env: &Env<'_>,
-    ranges: &mut KeyRanges,
+    (ranges, keys): (&mut KeyRanges, &mut KeyRange),
 ) -> Result<Option<f64>> {
     if ranges.fill(range, env).is_err() {
         return Ok(None);
     }
-    let (mut share, mut keys) = (0.0, KeyRange::default());
-    while ranges.next(&mut keys) {
-        match session.index_share(&range.index, &keys) {
+    let mut share = 0.0;
+    while ranges.next(keys) {
+        match session.index_share(&range.index, keys) {
             Ok(part) => share += part,
             Err(error @ EngineError::WouldBlock) => return Err(SqlError::from(error)),
             Err(_) => return Ok(None),
@@ -198,14 +265,14 @@ fn share(
 }
 
 /// Whether an expression may have another value when the plan is used again.
-fn varies(expr: &Expr) -> bool {
-    let mut varies = false;
+fn differs_by_execution(expr: &Expr) -> bool {
+    let mut differs = false;
     expr.walk(&mut |e| {
-        varies |= match e {
+        differs |= match e {
             Expr::Param(_) => true,
             Expr::Func(func, _) => !func.is_immutable(),
             _ => false,
         };
     });
-    varies
+    differs
 }

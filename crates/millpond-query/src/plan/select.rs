@@ -11,6 +11,7 @@ use millpond_syntax::tree::{
 use super::access::{Conjuncts, IndexPart, Lookup, conjuncts};
 use super::from::OnlyTable;
 use super::order::{extreme_key, orders_of_indexes};
+use super::range_estimates::Use;
 use super::scope::{FromScope, FromTable};
 use super::{
     Access, Aggregate, Output, Plan, Planner, Results, RowLock, SelectPlan, SortKey, access,
@@ -71,7 +72,7 @@ impl Planner<'_> {
         let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
         let order = extreme.as_ref().unwrap_or(&sort);
         // The first rows of an index are those that are wanted; the table's may come late.
-        let is_all = results.limit.is_none();
+        let is_all = results.limit.is_none() || results.aggregates.is_some();
         let (access, filter, is_ordered) = self.access(&table, condition.as_ref(), order, is_all);
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
@@ -101,10 +102,14 @@ impl Planner<'_> {
         let lookup = Lookup::only(table);
         let conjuncts: Conjuncts<'_> = conjuncts(condition).iter().collect();
         let wanted = orders_of_indexes(&lookup, self.indexes, order, &conjuncts);
-        let live = self.indexes.live_rows(table) as f64;
-        let known = |part: &IndexPart<'_>| self.ranges.rows_of_part(table, part, live);
+        let live = || self.indexes.live_rows(table) as f64;
+        let known =
+            |part: &IndexPart<'_>| self.ranges.known_rows_of_part(table, part, live(), Use::Rows);
         let mut choice = access::choose(&lookup, self.indexes, &conjuncts, &wanted, &known);
-        if is_all && (order.is_empty() || !choice.is_ordered) && choice.is_read_whole(live, &known)
+        if is_all
+            && (order.is_empty() || !choice.is_ordered)
+            && let Some(range) = choice.range()
+            && self.ranges.is_read_whole(table, range, live(), Use::Whole)
         {
             choice = choice.without_index();
         }

@@ -124,7 +124,7 @@ impl PreparedStatements {
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
         let (prepared, params) = self.called(session, name, args, sql)?;
-        let plan = |session: &SqlSession| plan_again(session, &prepared, Some(&params));
+        let plan = |session: &SqlSession| plan_again(session, &prepared, &params);
         let tag = explain_plan(session, explain, &plan, &params, columns, sink)?;
         count_execution(session, name);
         Ok(tag)

@@ -63,6 +63,8 @@ impl Portal {
         max_rows: u64,
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
+        // Estimates may depend on when the transaction began.
+        session.need_transaction()?;
         let mut tries = 0;
         // Kept while the plan runs: to count one more pointer to it would write to memory that is
         // shared with other connections. An embedder may have given the statement to two of them:
@@ -71,17 +73,17 @@ impl Portal {
         let mut own = None;
         let planned = match kept.as_deref_mut() {
             Some(planned) => planned,
-            None => own.insert(plan_again(session, prepared, None)?),
+            None => own.insert(plan_again(session, prepared, &self.params)?),
         };
         loop {
             if planned.generation != session.engine.catalog_generation()
                 || planned.passing
                 || tries > 0
             {
-                *planned = plan_again(session, prepared, None)?;
+                *planned = plan_again(session, prepared, &self.params)?;
             }
             if !session.suits(planned, &self.params)? {
-                *planned = plan_again(session, prepared, Some(&self.params))?;
+                *planned = plan_again(session, prepared, &self.params)?;
             }
             let result = if max_rows == 0 {
                 let result = session.planned(planned, &self.params, false, sink);
@@ -154,11 +156,11 @@ impl Portal {
     }
 }
 
-/// Plans a prepared statement for the catalog as it is now, and for values if there are any.
+/// Plans a prepared statement for the catalog as it is now, and for values of its parameters.
 pub(super) fn plan_again(
     session: &SqlSession,
     prepared: &Prepared,
-    values: Option<&[Value]>,
+    values: &[Value],
 ) -> Result<Arc<Planned>> {
     let mut parsed = session.parse_again(&prepared.sql, prepared.standard_strings)?;
     if parsed.len() != 1 {
@@ -166,7 +168,7 @@ pub(super) fn plan_again(
     }
     let types = prepared.params().iter().copied().map(Some).collect();
     let types = ParamTypes::Declared(types);
-    let planned = session.plan_for(&parsed.remove(0), &prepared.sql, types, values)?;
+    let planned = session.plan_for(&parsed.remove(0), &prepared.sql, types, Some(values))?;
     let same = match (&planned.columns, prepared.columns()) {
         (None, None) => true,
         (Some(now), Some(then)) => {

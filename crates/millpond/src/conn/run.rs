@@ -45,6 +45,7 @@ impl SqlSession {
         (statement, sql): (&Statement, &str),
         params: ParamTypes<'_>,
     ) -> Result<Planned> {
+        let _room = self.value_room();
         let catalog = self.catalog();
         let planner = Planner {
             catalog: &catalog,
@@ -56,10 +57,11 @@ impl SqlSession {
         planner.plan(statement, params).map_err(|error| self.named_stop(error))
     }
 
-    /// Plans a text for which a wait is an answer: it is planned again where it may wait.
+    /// Plans a text that is run at once. The error "would block" if an estimate needs a page that
+    /// is not in memory.
     fn plan_to_run(&self, statement: &Statement, sql: &str) -> Result<Planned> {
         let (indexes, facts) = (UsableIndexes::new(&self.engine), self.facts());
-        let ranges = RangeEstimates::new(&self.engine, &facts, None);
+        let ranges = RangeEstimates::new(&self.engine, &facts, Some(&[]));
         let planned = self.plan_with(&indexes, &ranges, (statement, sql), ParamTypes::None)?;
         if ranges.would_block() { Err(would_block()) } else { Ok(planned) }
     }
@@ -72,6 +74,7 @@ impl SqlSession {
         columns: bool,
         sink: &mut dyn RowSink,
     ) -> Result<CommandTag> {
+        self.need_transaction()?;
         let mut tries = 0;
         loop {
             let planned = self.plan_to_run(statement, sql)?;

@@ -223,15 +223,20 @@ impl Connection {
             || FormatOptions { now: Some(session.now), ..*session.settings.format_options() };
         let params = self.texts.literal_values(sql, &planned.params, options)?;
         let renewed;
-        let planned = match self.session.suits(planned, &params) {
+        let suits = self.session.suits(planned, &params);
+        let planned = match &suits {
             Ok(false) => {
                 renewed = self.texts.renew(&self.session, sql, &params);
                 renewed.as_ref().unwrap_or(planned)
             }
-            // If it would have to wait, so will the statement.
             Ok(true) | Err(_) => planned,
         };
-        match self.session.run_planned(planned, &params, true, sink) {
+        let result = match suits {
+            Ok(_) => self.session.run_planned(planned, &params, true, sink),
+            // It would have to wait for a page.
+            Err(error) => Err(error),
+        };
+        match result {
             Ok(rows) => {
                 let tag = CommandTag::counted(planned.verb(), rows);
                 if self.session.block != Block::Implicit {

@@ -8,7 +8,7 @@ use super::types::Given;
 use super::utility::copy::Copied;
 use super::{Connection, Params, utility};
 use crate::DataType;
-use millpond_query::convert::{STALE, is_would_block};
+use millpond_query::convert::{STALE, is_would_block, unsuited};
 use millpond_query::error::{Result, SqlError};
 use millpond_query::parse::Statement;
 use millpond_query::plan::Planned;
@@ -52,14 +52,17 @@ impl Connection {
             Item::Bound(statement, types, values) => {
                 self.statement(statement, &Given { types, values }, sql, columns, sink)
             }
-            Item::Planned(planned, params) => {
-                self.session.planned(planned, params, columns, sink).map(Step::Done)
-            }
+            Item::Planned(planned, params) => match self.session.suits(planned, params) {
+                Ok(true) => self.session.planned(planned, params, columns, sink).map(Step::Done),
+                Ok(false) => Err(unsuited()),
+                Err(error) => Err(error),
+            },
         };
         match result {
             Err(error) if is_would_block(&error) => Ok(Step::WouldBlock),
             Err(error) if error.sqlstate == STALE && matches!(item, Item::Planned(..)) => {
-                // The definition has changed since the text was found behind the lexer: parse it.
+                // The definition has changed since the text was found behind the lexer, or other
+                // values were expected: parse it.
                 sink.discard();
                 let parsed = self.session.parse(sql)?;
                 match parsed.into_iter().next() {

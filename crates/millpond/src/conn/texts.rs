@@ -135,7 +135,6 @@ impl Texts {
         indexes: &UsableIndexes<'_>,
         values: Option<&[Value]>,
     ) -> Compiled {
-        let _room = session.value_room();
         let Some(statement) = parse::parse_lifted(sql, &self.literals) else {
             return Compiled::Nothing;
         };

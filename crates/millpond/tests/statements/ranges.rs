@@ -134,7 +134,7 @@ fn joins_are_ordered_by_what_ranges_have() {
 }
 
 #[test]
-fn values_that_no_key_has_are_no_trouble() {
+fn values_that_no_key_has_and_errors_are_as_without_estimates() {
     let (_fresh, mut c) = with_table();
     let count = |c: &mut Connection, value| {
         c.query("select count(*) from t where v >= $1::bigint", &[value]).unwrap().rows[0][0]
@@ -158,5 +158,62 @@ fn values_that_no_key_has_are_no_trouble() {
     for _ in 0..2 {
         c.query("select count(*) from t where v > $1", &[Value::Int4(7)]).unwrap();
         c.batch("drop index if exists t_v_idx").unwrap();
+    }
+}
+
+/// Whether there is a row is known after the first, and so is what a LIMIT wants of UNION ALL.
+#[test]
+fn the_first_rows_are_found_by_index() {
+    let (_fresh, mut c) = with_table();
+    for query in [
+        "select exists(select 1 from t where v < 15000)",
+        "select k from few where k = 7 and not exists(select from t where v < 15000)",
+        "(select k from t where v < 15000) union all (select k from few) limit 3",
+    ] {
+        assert!(plan(&mut c, query).contains("Index Scan using t_v_idx"), "{query}");
+    }
+    for query in [
+        "select count(*) from t where v < 15000 limit 1",
+        "(select k from t where v < 15000) union (select k from few) limit 3",
+        "select exists(select count(*) from t where v < 15000)",
+    ] {
+        assert!(plan(&mut c, query).contains("Seq Scan on t"), "{query}");
+    }
+}
+
+/// The clock is that of the transaction, also for the first statement of a connection.
+#[test]
+fn values_of_the_clock_are_those_of_the_statement() {
+    let (fresh, mut c) = with_table();
+    c.batch(
+        "create table e (k int primary key, at timestamptz); \
+         insert into e select i, now() - (20000 - i) * interval '1 minute' \
+             from generate_series(1, 20000) i; \
+         create index on e (at desc); analyze e",
+    )
+    .unwrap();
+    let mut late = fresh.database.connect().unwrap();
+    for (since, index) in [("1 day", true), ("12 days", false), ("1 day", true)] {
+        let query = format!("select k from e where at > now() - interval '{since}'");
+        let found = late.query(&query, &[]).unwrap().rows;
+        assert_eq!(by_index(&found), index, "{since}");
+        // With a comment it is no text for the lexer.
+        let shown = run(&mut late, &format!("/* x */ {query}"));
+        let numbers: Vec<i32> = shown.lines().filter_map(|line| line.parse().ok()).collect();
+        assert_eq!(numbers.first() > numbers.last(), index, "{since}");
+    }
+}
+
+/// A plan that was made while the table was small does not stay when it has grown.
+#[test]
+fn a_plan_goes_with_the_growth_of_its_table() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (k int primary key, v int); create index on t (v)").unwrap();
+    let query = "select k from t where v >= $1";
+    assert!(c.query(query, &[Value::Int4(0)]).unwrap().rows.is_empty());
+    c.batch("insert into t select i, 30000 - i from generate_series(1, 30000) i").unwrap();
+    for (from, index) in [(0, false), (29_000, true)] {
+        assert_eq!(by_index(&c.query(query, &[Value::Int4(from)]).unwrap().rows), index, "{from}");
     }
 }

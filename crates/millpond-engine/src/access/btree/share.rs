@@ -6,6 +6,9 @@
 //! read a leaf could cost more than the estimate is worth. In a B+tree all leaves are equally deep
 //! and at least partly filled, so the estimate is seldom wrong by more than a factor of two, unless
 //! both keys belong to one leaf or to neighbours.
+//!
+//! A planner may ask without a snapshot, and so without what keeps a page that left the tree from
+//! being used again. Then the answer is wrong, and no more: it must not be used to find rows.
 
 use millpond_buffer::{BlockNumber, RelHandle};
 

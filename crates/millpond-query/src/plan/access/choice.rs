@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 use super::sargable::{Op, Sargable, disjuncts, sargables};
 use super::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, Tids, all_of, conjuncts};
 use crate::expr::{Compare, Expr};
-use crate::plan::range_estimates::is_read_whole;
+use crate::plan::range_estimates::FEW;
 use crate::plan::{Ordered, UsableIndexes};
 
 /// The access for some conditions. Its values are still theirs: of most choices only the cost is
@@ -130,7 +130,7 @@ fn has_fewer(part: &IndexPart<'_>, than: &IndexPart<'_>, known: KnownRows<'_>) -
     if part.is_point() || than.is_point() {
         return None;
     }
-    let (rows, others) = (known(part)?, known(than)?);
+    let (rows, others) = (known(part)?.max(FEW), known(than)?.max(FEW));
     if rows * 2.0 < others {
         Some(true)
     } else if others * 2.0 < rows {
@@ -141,10 +141,9 @@ fn has_fewer(part: &IndexPart<'_>, than: &IndexPart<'_>, known: KnownRows<'_>) -
 }
 
 impl<'c> Choice<'c> {
-    /// Whether its index leads to so many of a table's rows that it is better to read all.
-    pub(crate) fn is_read_whole(&self, live: f64, known: KnownRows<'_>) -> bool {
-        let Some((part, _)) = &self.part else { return false };
-        !part.is_point() && known(part).is_some_and(|rows| is_read_whole(rows, live))
+    /// The part of an index that it reads, if that may be more than one row.
+    pub(crate) fn range(&self) -> Option<&IndexPart<'c>> {
+        self.part.as_ref().map(|(part, _)| part).filter(|part| !part.is_point())
     }
 
     /// Whether it finds no more than one row.

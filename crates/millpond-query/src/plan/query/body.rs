@@ -58,8 +58,9 @@ impl Planning<'_> {
     }
 
     fn query_here(&mut self, query: &Query, pushed: &[(Slot, Expr)]) -> Result<Path> {
+        let wanted = self.rows_wanted.take().filter(|_| query.order_by.is_empty());
         self.plan_ctes(query)?;
-        let limit = self.limit_guess(query);
+        let limit = self.limit_guess(query).or(wanted);
         let (mut distinct, mut sets_later): (_, &[SetStep]) = (&Distinct::No, &[]);
         let mut path = match &query.body {
             Body::Select(select) => {
@@ -76,7 +77,10 @@ impl Planning<'_> {
                 }
                 self.select(select, more, &query.order_by, limit, !sets_later.is_empty())?
             }
-            Body::SetOperation(operation) => self.set_operation(operation, pushed)?,
+            Body::SetOperation(operation) => {
+                let limit = limit.filter(|_| query.order_by.is_empty());
+                self.set_operation(operation, pushed, limit)?
+            }
             Body::Values(values) => self.values(values)?,
         };
         // Only now it is known what has been pulled up.
@@ -236,7 +240,12 @@ impl Planning<'_> {
         Ok(Path { one_row: count <= 1.0, ..Path::of(node, targets, count.max(1.0), count) })
     }
 
-    fn set_operation(&mut self, operation: &SetOperation, pushed: &[(Slot, Expr)]) -> Result<Path> {
+    fn set_operation(
+        &mut self,
+        operation: &SetOperation,
+        pushed: &[(Slot, Expr)],
+        limit: Option<f64>,
+    ) -> Result<Path> {
         let slot = operation.slot;
         let width = operation.left.columns.len();
         let (node, rows, cost) = match operation.operator {
@@ -245,6 +254,7 @@ impl Planning<'_> {
                 self.union_sides(operation, &mut sides)?;
                 let (mut inputs, mut rows, mut cost) = (Vec::new(), 0.0, 0.0);
                 for side in sides {
+                    self.rows_wanted = limit.filter(|_| operation.all);
                     let (path, slot) = self.side(side, pushed)?;
                     rows += path.rows;
                     cost += path.cost;

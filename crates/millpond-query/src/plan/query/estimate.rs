@@ -15,7 +15,7 @@ use crate::expr::{Compare, Expr};
 use crate::plan::SortKey;
 use crate::plan::access::{self, Bounds, Choice, IndexPart, List, Lookup, Places, leading_bounds};
 use crate::plan::order::orders_of_indexes;
-use crate::plan::range_estimates::is_read_whole;
+use crate::plan::range_estimates::Use;
 use crate::types::array::array_of;
 
 /// To find the first row of a key.
@@ -66,61 +66,67 @@ impl Planning<'_> {
         let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
         let wanted = orders_of_indexes(&lookup, self.indexes, sort, conjuncts);
         let live = self.live(table);
-        let in_part = |part: &IndexPart<'_>| self.ranges.rows_of_part(table, part, live);
+        let in_part =
+            |part: &IndexPart<'_>| self.ranges.known_rows_of_part(table, part, live, Use::Rows);
         let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted, &in_part);
-        let (found, by_key) = match &choice.part {
+        let (rows, cost, by_key) = match &choice.part {
             None => match &choice.tids {
-                None => (PartRows { rows: live, cost: live, is_large: false }, false),
+                None => (live, live, false),
                 Some(tids) => {
                     let rows = match tids.list {
                         List::Items(items) => items.len() as f64,
                         List::Array(array) => elements(array),
                     };
-                    let found = PartRows { rows, cost: rows * INDEXED_ROW, is_large: false };
-                    (found, tids.exprs().iter().any(varies))
+                    (rows, rows * INDEXED_ROW, tids.exprs().iter().any(varies))
                 }
             },
             Some((part, _)) => {
-                let one = PartRows { rows: 1.0, cost: LOOKUP + INDEXED_ROW, is_large: false };
-                let found = match choice.is_point() {
-                    true => one,
+                let (rows, cost) = match choice.is_point() {
+                    true => (1.0, LOOKUP + INDEXED_ROW),
                     false => self.rows_of_part(table, part, live),
                 };
-                (found, part.exprs().any(varies))
+                (rows, cost, part.exprs().any(varies))
             }
         };
-        let PartRows { rows, cost, is_large } = found;
-        let rest: Vec<&Expr> = choice.rest().collect();
-        let rows = rows * self.selectivity_by_indexes(slot, table, &rest, live);
+        let rows = rows
+            * match choice.is_point() {
+                true => self.selectivity(choice.rest()),
+                false => {
+                    let rest: Vec<&Expr> = choice.rest().collect();
+                    self.selectivity_by_indexes(slot, table, &rest, live)
+                }
+            };
         // For many keys a filter leaves less than a row of each.
         let rows = if by_key { rows } else { rows.max(1.0) };
-        if is_large && !self.stops_early && (sort.is_empty() || !choice.is_ordered) {
+        if !self.stops_early
+            && (sort.is_empty() || !choice.is_ordered)
+            && let Some(range) = choice.range()
+            && self.ranges.is_read_whole(table, range, live, self.range_use())
+        {
             return TablePath { choice: choice.without_index(), rows, cost: live, by_key };
         }
         TablePath { choice, rows, cost, by_key }
     }
 
-    fn rows_of_part(&self, table: &TableDef, part: &IndexPart<'_>, live: f64) -> PartRows {
-        let (mut rows, mut lookups, mut is_whole, mut is_known) = (0.0, 0.0, false, true);
+    fn rows_of_part(&self, table: &TableDef, part: &IndexPart<'_>, live: f64) -> (f64, f64) {
+        let (mut rows, mut lookups, mut is_whole) = (0.0_f64, 0.0, false);
         for bounds in &part.any_of {
             let of_key = |value: &Expr| self.rows_of_key(value, live);
             let (guess, own_lookups) = bounds_rows(part.index, bounds, live, of_key);
-            let known = self.ranges.rows(table, part.index, bounds, live);
-            is_known &= known.is_some();
-            let own_rows =
-                known.unwrap_or_else(|| match self.known_ends(table, part, bounds, live) {
-                    Some(share) => guess * GUESSED_ENDS[ends_of(bounds)] * share,
-                    None => guess,
-                });
+            let known = self.ranges.known_rows(table, part.index, bounds, live, self.range_use());
+            let own_rows = known.unwrap_or_else(|| {
+                let Some(share) = self.known_ends(table, part, bounds, live) else { return guess };
+                let equal = Bounds { equal: bounds.equal.clone(), ..Bounds::default() };
+                (bounds_rows(part.index, &equal, live, of_key).0 * share).max(1.0)
+            });
             rows += own_rows;
             lookups += own_lookups;
             let Bounds { equal, list, from, to } = bounds;
             is_whole |= equal.is_empty() && list.is_none() && from.is_none() && to.is_none();
         }
         let rows = rows.min(live).max(1.0);
-        let is_large = is_known && is_read_whole(rows, live);
-        let each = if is_whole || is_large { SCATTERED_ROW } else { INDEXED_ROW };
-        PartRows { rows, cost: LOOKUP * lookups + each * rows, is_large }
+        let each = if is_whole { SCATTERED_ROW } else { INDEXED_ROW };
+        (rows, LOOKUP * lookups + each * rows)
     }
 
     /// Rows that have one value in a column of an index. They are counted as if each row of the
@@ -221,14 +227,6 @@ impl Planning<'_> {
     }
 }
 
-/// What a part of an index leads to.
-struct PartRows {
-    rows: f64,
-    cost: f64,
-    /// It is better to read the whole table.
-    is_large: bool,
-}
-
 /// The rows within bounds, and how often a first row is looked for: guesses. `rows_of_key` says how
 /// many rows have a value in one column.
 pub(in crate::plan) fn bounds_rows(
@@ -277,8 +275,13 @@ fn varies(value: &Expr) -> bool {
 }
 
 impl Planning<'_> {
-    /// The part of a table's rows that meet some conditions. What indexes know of single columns
-    /// is asked of them.
+    /// What the number of rows within a range decides: with one table only how it is read.
+    fn range_use(&self) -> Use {
+        if self.tables.len() > 1 { Use::Rows } else { Use::Whole }
+    }
+
+    /// The part of a table's rows that meet some conditions. The planner asks indexes about single
+    /// columns.
     fn selectivity_by_indexes(
         &self,
         slot: Slot,
@@ -289,7 +292,7 @@ impl Planning<'_> {
         let first_column = slot.first_column();
         let lookup = Lookup { table, first_column, known: &|_| false };
         let (mut known, mut taken) = (1.0, Places::new());
-        if !conjuncts.is_empty() && self.ranges.matter(live) {
+        if !conjuncts.is_empty() && self.ranges.is_large_enough(live) {
             for index in self.indexes.of(table) {
                 let (bounds, places) = leading_bounds(&lookup, index, conjuncts);
                 let is_new = !places.iter().any(|place| taken.contains(place));
@@ -312,7 +315,7 @@ impl Planning<'_> {
         bounds: &Bounds<'_>,
         live: f64,
     ) -> Option<f64> {
-        if bounds.equal.is_empty() || ends_of(bounds) == 0 || !self.ranges.matter(live) {
+        if bounds.equal.is_empty() || ends_of(bounds) == 0 || !self.ranges.is_large_enough(live) {
             return None;
         }
         let column = part.index.columns.get(bounds.equal.len())?.column;
@@ -332,7 +335,7 @@ impl Planning<'_> {
         bounds: &Bounds<'_>,
         live: f64,
     ) -> Option<f64> {
-        let rows = self.ranges.rows(table, index, bounds, live)?;
+        let rows = self.ranges.known_rows(table, index, bounds, live, Use::Rows)?;
         Some((rows / live).min(1.0))
     }
 

@@ -157,6 +157,8 @@ impl Planning<'_> {
         }
         let around = std::mem::take(&mut self.level);
         let with_output = !matches!(kind, SubqueryKind::Exists);
+        // Whether there is a row is known after the first.
+        self.rows_wanted = (!with_output).then_some(1.0);
         let planned = self.plan(&query, with_output);
         let inner = std::mem::replace(&mut self.level, around);
         let (plan, args) = (planned?, inner.args);

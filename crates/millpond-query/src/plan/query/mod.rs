@@ -90,6 +90,8 @@ struct Planning<'a> {
     waits: bool,
     /// Of what is being solved only the first rows are wanted, in any order.
     stops_early: bool,
+    /// How many rows are wanted of the query that is planned next, in any order: a guess.
+    rows_wanted: Option<f64>,
     /// Whether EXPLAIN shows the subqueries of what is being finished.
     shows: bool,
     parts: usize,
@@ -151,6 +153,7 @@ impl<'a> Planner<'a> {
             equal_columns: Rc::default(),
             waits: false,
             stops_early: false,
+            rows_wanted: None,
             shows: true,
             parts: 0,
             depth: 0,
