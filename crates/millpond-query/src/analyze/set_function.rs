@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use millpond_syntax::tree::{self, FuncCall};
 use millpond_types::other::RECORD;
 
-use super::aggregate::{placed, refuse_variadic};
+use super::aggregate::{placed, refuse_clauses, refuse_variadic};
 use super::level::Level;
 use super::tree::{SetFunction, SetFunctionKind, column};
 use crate::DataType;
@@ -152,6 +152,7 @@ impl Level<'_> {
         at: u32,
         name: &str,
     ) -> Result<Typed> {
+        refuse_clauses(name, call, at, binder)?;
         if fills_one_row(name) {
             refuse_variadic(call)?;
             return self.filled_row(binder, call, at, name);

@@ -20,7 +20,7 @@ use crate::expr::{Compare, Definition, Expr, Func};
 use crate::plan::query::node::SlotKind;
 use crate::plan::{RowLock, SortKey};
 use crate::sink::ColumnDesc;
-use crate::system_relations::view_of;
+use crate::system_relations::source_of;
 
 /// Bits of a column's number that say its place in its slot.
 const PLACE_BITS: u32 = 16;
@@ -409,7 +409,7 @@ impl SetFunctionKind {
     pub(crate) fn name(&self) -> Option<&'static str> {
         match self {
             Self::Rows(func) | Self::Records(func, _) => Some(func.name()),
-            Self::System(oid) => view_of(*oid).map(|view| view.name),
+            Self::System(oid) => source_of(*oid).map(|view| view.name),
             Self::Value => None,
         }
     }

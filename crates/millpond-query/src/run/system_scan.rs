@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::key;
 use crate::plan::query::node::Scan;
 use crate::plan::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
-use crate::system_relations::{Source, View, view_of};
+use crate::system_relations::{Source, View, source_of};
 use crate::{Datum, Value};
 
 /// A scan in execution: the rows that are left, once they have been computed.
@@ -83,7 +83,7 @@ fn readable(oid: u32, cx: &Context<'_>) -> Result<&'static View> {
     if !cx.work().may_wait {
         return Err(would_block());
     }
-    view_of(oid).ok_or_else(|| SqlError::internal("a system relation without a view"))
+    source_of(oid).ok_or_else(|| SqlError::internal("a system relation without a view"))
 }
 
 /// The rows that the access gives, in its order.

@@ -53,11 +53,16 @@ pub(crate) fn is_system(table: &TableDef) -> bool {
 
 /// The schema of a table or system relation.
 pub(crate) fn schema_of(table: &TableDef) -> &'static str {
-    view_of(table.oid).map_or("public", |view| view.schema)
+    source_of(table.oid).map_or("public", |view| view.schema)
 }
 
 /// The relation of a number.
 pub(crate) fn view_of(oid: u32) -> Option<&'static View> {
+    source_of(oid).filter(|view| NAMED.get(&(view.schema, view.name)) == Some(&oid))
+}
+
+/// What has the rows of a relation, or of a function that returns rows.
+pub(crate) fn source_of(oid: u32) -> Option<&'static View> {
     DEFINED.get(&oid).map(|defined| defined.view)
 }
 
@@ -78,13 +83,13 @@ pub(crate) fn find_function_definition(name: &str) -> Option<&'static Arc<TableD
 pub(crate) fn function_columns(
     table: &TableDef,
 ) -> impl Iterator<Item = (&'static str, DataType)> + use<> {
-    let columns = view_of(table.oid).map_or(&[][..], |view| view.columns);
+    let columns = source_of(table.oid).map_or(&[][..], |view| view.columns);
     columns.iter().map(|(name, kind)| (*name, kind.data_type()))
 }
 
 /// What clients are told of a system relation's columns.
 pub(crate) fn describe_columns(table: &TableDef) -> Vec<ColumnDesc> {
-    let columns = view_of(table.oid).map_or(&[][..], |view| view.columns);
+    let columns = source_of(table.oid).map_or(&[][..], |view| view.columns);
     let describe = |(place, (name, kind)): (usize, &(&str, Kind))| ColumnDesc {
         name: (*name).into(),
         ty: kind.data_type(),

@@ -38,7 +38,7 @@ use crate::query::SessionInfo;
 pub use cell::{Cell, EPOCH_US, Kind};
 pub(crate) use definition::{
     describe_columns, find_definition, find_function_definition, function_columns, is_system,
-    schema_of, view_of,
+    schema_of, source_of, view_of,
 };
 pub use describe::{
     constraint_definition, constraint_index, index_definition, name_parts, relation_name,

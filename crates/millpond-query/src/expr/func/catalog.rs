@@ -135,10 +135,19 @@ impl Proc {
         self
     }
 
-    /// Whether these arguments make the result NULL without a call. Of any number of arguments at
-    /// the end, none does so.
+    /// Whether it takes arguments that are an array to PostgreSQL. It has no number if it does not
+    /// stand in PostgreSQL's catalog.
+    pub(super) fn takes_variadic_array(&self) -> bool {
+        self.variadic && self.oid != 0
+    }
+
+    /// Whether these arguments make the result NULL without a call. Those at the end that are an
+    /// array to PostgreSQL don't.
     pub(super) fn is_null_for(&self, args: &[Datum<'_>]) -> bool {
-        let counted = if self.variadic { self.args.len().saturating_sub(1) } else { args.len() };
+        let counted = match self.takes_variadic_array() {
+            true => self.args.len().saturating_sub(1),
+            false => args.len(),
+        };
         self.strict && args.iter().take(counted).any(Datum::is_null)
     }
 

@@ -209,7 +209,7 @@ impl Func {
 
     /// Whether it is NULL where an argument is NULL, without being called.
     pub(crate) fn is_strict(self) -> bool {
-        self.0.strict && !self.0.variadic && !self.0.makes_rows()
+        self.0.strict && !self.0.takes_variadic_array() && !self.0.makes_rows()
     }
 
     /// The columns of a function that returns rows.

@@ -246,7 +246,7 @@ fn no_commit_time(xid: &Datum<'_>) -> Result<Value> {
             let message = "cannot retrieve commit timestamp for transaction 0";
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
         }
-        // The first two belong to no session.
+        // No session has the first two.
         Datum::Other(_, [0, 0, 0, 1 | 2]) => Ok(Value::Null),
         _ => Err(not_tracked()),
     }
@@ -254,6 +254,7 @@ fn no_commit_time(xid: &Datum<'_>) -> Result<Value> {
 
 fn not_tracked() -> SqlError {
     not_ready("could not get commit timestamp data")
+        .hint("Make sure the configuration parameter \"track_commit_timestamp\" is set.")
 }
 
 fn absent<T>(kind: &str, name: &str) -> Result<T> {

@@ -148,7 +148,7 @@ impl Series {
         Self::Rows { columns: values.len(), values: values.into_iter(), bytes }
     }
 
-    /// Rows of so many values each.
+    /// Rows of that many values each.
     pub(crate) fn of_rows(rows: Vec<Vec<Value>>, columns: usize) -> Self {
         let values: Vec<Value> = rows.into_iter().flatten().collect();
         let bytes = bytes_of(&values);

@@ -122,3 +122,8 @@ set timezone = 'Europe/Berlin';
 select to_char('2024-07-01 09:08:07.5+00'::timestamptz, 'TZ tz OF TZH:TZM FMTZH'), to_timestamp('2024-03-31 02:30', 'YYYY-MM-DD HH24:MI');
 reset timezone;
 select 'aé' ~ '\é', 'a日b' ~ 'a\日b';
+
+-- Parts of what is NULL.
+select (null::int[])[1], (regexp_match('a', 'b'))[1], ('{1,2,3}'::int[])[null:2], ('{1,2,3}'::int[])[2:null];
+select (array[1, 2, 3])[null], ('{1,2,3}'::int[])[:2], ('{1,2,3}'::int[])[2:], (null::int[])[1:2];
+select s.a[1], s.a[1:1] from (values (null::int[]), ('{4,5}')) s(a);

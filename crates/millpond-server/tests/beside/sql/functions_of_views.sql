@@ -22,3 +22,10 @@ select oid, proname, provolatile, proretset, prorettype::regtype, pronargs from 
 select 'pg_lock_status()'::regprocedure, 'pg_timezone_names'::regproc;
 select pg_sequence_parameters(1);
 select * from pg_sequence_parameters(null);
+
+-- They are no relations, and no aggregates.
+select 2084::regclass, pg_table_is_visible(2084);
+select count(*) from pg_class where oid in (1371, 2084, 2510, 2599, 2856, 3329);
+select count(*) from pg_attribute where attrelid = 2084;
+select pg_prepared_statement() filter (where false);
+select pg_prepared_statement(*);

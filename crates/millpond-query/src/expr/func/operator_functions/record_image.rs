@@ -7,8 +7,7 @@
 use std::cmp::Ordering;
 
 use millpond_types::other::{
-    CID, INTERVAL, JSON, JSONPATH, PG_LSN, TID, TIME, TIMETZ, UUID, XID, XID8, names_objects,
-    object_parts,
+    CID, INTERVAL, JSON, PG_LSN, TID, TIME, TIMETZ, UUID, XID, XID8, names_objects, object_parts,
 };
 use millpond_types::record::Field;
 
@@ -30,7 +29,7 @@ macro_rules! image {
             $name,
             &[RECORD_TYPE, RECORD_TYPE],
             BOOL,
-            Body::Datums(|args, _| image_order(args, Told::Order).map($is).map(Value::Bool)),
+            Body::Datums(|args, _| image_order(args, Asked::Order).map($is).map(Value::Bool)),
         )
     };
 }
@@ -43,7 +42,7 @@ macro_rules! equality {
             $name,
             &[RECORD_TYPE, RECORD_TYPE],
             BOOL,
-            Body::Datums(|args, _| image_order(args, Told::Equality).map($is).map(Value::Bool)),
+            Body::Datums(|args, _| image_order(args, Asked::Equality).map($is).map(Value::Bool)),
         )
     };
 }
@@ -61,7 +60,7 @@ pub(in super::super) static PROCS: &[Proc] = &[
         &[RECORD_TYPE, RECORD_TYPE],
         INT4,
         Body::Datums(|args, _| {
-            image_order(args, Told::Order).map(|order| Value::Int4(order as i32))
+            image_order(args, Asked::Order).map(|order| Value::Int4(order as i32))
         }),
     ),
 ];
@@ -81,14 +80,14 @@ pub(in super::super) static OPERATORS: &[Operator] = &[
 
 /// What is asked of two records.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Asked {
     Equality,
     Order,
 }
 
 /// The order of two records by the first fields whose bytes differ. Where only equality is asked
 /// for, any order other than [`Ordering::Equal`] says that they differ.
-fn image_order(args: &[Datum<'_>], told: Told) -> Result<Ordering> {
+fn image_order(args: &[Datum<'_>], told: Asked) -> Result<Ordering> {
     let [Datum::Other(_, a), Datum::Other(_, b)] = args else {
         return Err(wrong_arguments(args.len()));
     };
@@ -109,7 +108,7 @@ fn image_order(args: &[Datum<'_>], told: Told) -> Result<Ordering> {
     Ok(found)
 }
 
-fn order_of_values(a: &Field<'_>, b: &Field<'_>, told: Told) -> Result<Ordering> {
+fn order_of_values(a: &Field<'_>, b: &Field<'_>, told: Asked) -> Result<Ordering> {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     a.value.push_bytes(&mut left);
     b.value.push_bytes(&mut right);
@@ -117,8 +116,8 @@ fn order_of_values(a: &Field<'_>, b: &Field<'_>, told: Told) -> Result<Ordering>
         return Ok(Ordering::Equal);
     }
     match (told, image(&a.value), image(&b.value)) {
-        (Told::Equality, ..) => Ok(left.cmp(&right)),
-        (Told::Order, Some(left), Some(right)) => Ok(left.cmp(&right)),
+        (Asked::Equality, ..) => Ok(left.cmp(&right)),
+        (Asked::Order, Some(left), Some(right)) => Ok(left.cmp(&right)),
         _ => {
             let name = super::super::format_type(a.type_oid.into(), None)?;
             Err(SqlError::unsupported(format!("the order of the bytes of type {name}")))
@@ -150,9 +149,7 @@ fn image(value: &Datum<'_>) -> Option<Image> {
         // Numbers that are kept with their highest byte first.
         Datum::Other(XID | CID | XID8 | PG_LSN, bytes) => Image::Bytes(bytes.to_vec()),
         Datum::Other(TID, bytes) => Image::Bytes(tid_image(bytes)?.to_vec()),
-        Datum::Other(UUID | INTERVAL | TIMETZ | JSON | JSONPATH, bytes) => {
-            Image::Bytes(bytes.to_vec())
-        }
+        Datum::Other(UUID | INTERVAL | TIMETZ | JSON, bytes) => Image::Bytes(bytes.to_vec()),
         Datum::Other(oid, bytes) if names_objects(oid) => {
             Image::Word(object_parts(bytes)?.0.into())
         }
