@@ -1,5 +1,6 @@
 //! Plans for ranges of an index: what is read by index and what page by page, for values that a
 //! text has and for those that come when it runs.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use millpond::{Connection, Value};
 
