@@ -17,6 +17,8 @@ const IN_PARTS: &[&str] = &[
     "select part % 3, sum(case when id % 2 = 0 then 'Infinity' else '-Infinity' end::numeric), \
         max(case when id % 2 = 0 then 1.0 else 1.00 end), min(case when id % 2 = 0 then 1.0 else 1.00 end) \
         from item group by 1",
+    "select line, stddev(n), var_pop(part), variance(id::bigint * 3000000000), stddev_samp(nullif(n, n)), \
+        var_samp(case when line = 2 then 'NaN' else n end) from item group by line",
     "select line, sum(part::float8), avg(part::real), round(stddev(part::float8)::numeric, 6), \
         sum(null::float8), variance(null::real), max(part::real) from item group by line",
     "select p.name, count(*), sum(i.n), avg(p.size) from item i join part p on p.id + 0 = i.part group by 1",
@@ -46,6 +48,7 @@ fn threads_aggregate_what_has_parts() {
         "select avg(id), bit_or(part)",
         "select sum(n::float8), avg(n::real)",
         "select stddev(n::float8), var_pop(n::real)",
+        "select stddev(n), variance(id)",
     ] {
         assert!(has_parts(&mut c, select), "{select}");
     }
@@ -54,7 +57,6 @@ fn threads_aggregate_what_has_parts() {
         "select string_agg(v, ',')",
         "select array_agg(id)",
         "select count(distinct v)",
-        "select stddev(n)",
         "select line, max(ctid)",
         "select sum(make_interval(secs => 1))",
     ] {

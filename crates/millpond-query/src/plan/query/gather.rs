@@ -57,7 +57,7 @@ fn has_parts(call: &AggregateCall) -> bool {
     let is_exact = matches!(call.ty, DataType::Int8 | DataType::Numeric { .. });
     let has_parts = match call.function {
         F::Sum | F::Avg => is_exact || is_float,
-        F::VarPop | F::VarSamp | F::StddevPop | F::StddevSamp => is_float,
+        F::VarPop | F::VarSamp | F::StddevPop | F::StddevSamp => true,
         F::CountRows | F::Count | F::Min | F::Max | F::BoolAnd | F::BoolOr => true,
         F::BitAnd | F::BitOr | F::BitXor => true,
         _ => false,

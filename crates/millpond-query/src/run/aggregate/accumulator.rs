@@ -167,15 +167,15 @@ impl Accumulator {
         Ok(())
     }
 
-    /// What has been taken in, as two values of which [`Self::add_part`] makes the same in another
+    /// What has been taken in, as values of which [`Self::add_part`] makes the same in another
     /// state.
-    pub(super) fn part(&self) -> Result<[Value; 2]> {
+    pub(super) fn part(&self) -> Result<[Value; 3]> {
         Ok(match self {
-            Self::Count(count) => [Value::Int8(*count), Value::Null],
-            Self::Sum(sum) => [Value::Int8(sum.count), sum.part()?],
-            Self::Moments(moments) => [moments.part()?, Value::Null],
-            Self::Extreme(value) | Self::Bits(value) => [value.clone(), Value::Null],
-            Self::Bool(value) => [value.map_or(Value::Null, Value::Bool), Value::Null],
+            Self::Count(count) => [Value::Int8(*count), Value::Null, Value::Null],
+            Self::Sum(sum) => [Value::Int8(sum.count), sum.part()?, Value::Null],
+            Self::Moments(moments) => moments.part(),
+            Self::Extreme(value) | Self::Bits(value) => [value.clone(), Value::Null, Value::Null],
+            Self::Bool(value) => [value.map_or(Value::Null, Value::Bool), Value::Null, Value::Null],
             _ => return Err(no_parts()),
         })
     }
@@ -185,7 +185,7 @@ impl Accumulator {
     pub(super) fn add_part(
         &mut self,
         function: F,
-        [first, second]: [Datum<'_>; 2],
+        [first, second, third]: [Datum<'_>; 3],
     ) -> Result<usize> {
         match (&mut *self, first) {
             (_, Datum::Null) => {}
@@ -200,7 +200,7 @@ impl Accumulator {
                     }
                 }
             }
-            (Self::Moments(moments), Datum::Bytea(bytes)) => moments.add_part(bytes)?,
+            (Self::Moments(moments), _) => moments.add_part([first, second, third])?,
             (Self::Extreme(_) | Self::Bits(_) | Self::Bool(_), first) => {
                 return self.add(function, first, Datum::Null);
             }

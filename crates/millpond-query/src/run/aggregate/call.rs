@@ -73,7 +73,7 @@ impl CallState {
     }
 
     /// Takes in what a thread has taken in of the group's rows that come next.
-    pub(super) fn add_part(&mut self, call: &AggregateCall, part: [Datum<'_>; 2]) -> Result<usize> {
+    pub(super) fn add_part(&mut self, call: &AggregateCall, part: [Datum<'_>; 3]) -> Result<usize> {
         self.accumulator.add_part(call.function, part)
     }
 

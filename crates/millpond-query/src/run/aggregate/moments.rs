@@ -62,26 +62,48 @@ impl Moments {
         Ok(())
     }
 
-    /// The state of floats, for another one to go on with.
-    pub(super) fn part(&self) -> Result<Value> {
-        match self.floats {
-            Some(floats) => {
-                Ok(Value::Bytea(floats.numbers().into_iter().flat_map(f64::to_le_bytes).collect()))
-            }
-            None if self.count == 0 => Ok(Value::Null),
-            None => Err(SqlError::internal("only variances of floats have parts")),
+    /// The state, for another one to go on with: how many values there were, their sum, and the
+    /// sum of their squares. Of floats it is the state that their variances are made of.
+    pub(super) fn part(&self) -> [Value; 3] {
+        if let Some(floats) = self.floats {
+            return floats.numbers().map(Value::Float8);
+        }
+        let (sum, squares) = self.sums();
+        let sum = if self.is_special { Value::Numeric(Numeric::nan()) } else { sum };
+        match self.count {
+            0 => [const { Value::Null }; 3],
+            count => [Value::Int8(count), sum, squares],
         }
     }
 
     /// Takes in what another state has taken in behind this one.
-    pub(super) fn add_part(&mut self, part: &[u8]) -> Result<()> {
-        let (numbers, []) = part.as_chunks::<8>() else { return Err(damaged_part()) };
-        let Ok(numbers) = <[[u8; 8]; 3]>::try_from(numbers) else { return Err(damaged_part()) };
-        let more = FloatMoments::of(numbers.map(f64::from_le_bytes));
-        self.count += more.count as i64;
-        let floats = self.floats.get_or_insert_default();
-        *floats = floats.with(&more)?;
+    pub(super) fn add_part(&mut self, part: [Datum<'_>; 3]) -> Result<()> {
+        match part {
+            [Datum::Float8(count), Datum::Float8(sum), Datum::Float8(squares)] => {
+                self.count += count as i64;
+                let floats = self.floats.get_or_insert_default();
+                *floats = floats.with(&FloatMoments::of([count, sum, squares]))?;
+            }
+            [Datum::Int8(count), sum @ Datum::Numeric(number), squares] => {
+                let (own_sum, own_squares) = self.sums();
+                self.count += count;
+                if !matches!(number.parts(), Parts::Finite(_)) {
+                    self.is_special = true;
+                    return Ok(());
+                }
+                let add = |own: &Value, more| arith::apply(Arith::Add, own.as_datum(), more);
+                self.exact = Some((add(&own_sum, sum)?, add(&own_squares, squares)?));
+            }
+            _ => return Err(SqlError::internal("a damaged part of a variance")),
+        }
         Ok(())
+    }
+
+    /// The sums of exact values and of their squares.
+    fn sums(&self) -> (Value, Value) {
+        let numeric = |int: i128| Value::Numeric(Numeric::from(int));
+        let of_ints = || (numeric(self.ints.0), numeric(self.ints.1));
+        self.exact.clone().unwrap_or_else(of_ints)
     }
 
     fn add_numeric(&mut self, value: Numeric) -> Result<()> {
@@ -111,8 +133,7 @@ impl Moments {
             return Ok(Value::Numeric(Numeric::nan()));
         }
         let numeric = |int: i128| Value::Numeric(Numeric::from(int));
-        let of_ints = (numeric(self.ints.0), numeric(self.ints.1));
-        let (sum, squares) = self.exact.as_ref().unwrap_or(&of_ints);
+        let (sum, squares) = &self.sums();
         let apply = |op, a: &Value, b: &Value| arith::apply(op, a.as_datum(), b.as_datum());
         let count = i128::from(self.count);
         let difference = apply(
@@ -135,10 +156,6 @@ impl Moments {
             variance => Ok(variance),
         }
     }
-}
-
-fn damaged_part() -> SqlError {
-    SqlError::internal("a damaged part of a variance")
 }
 
 impl FloatMoments {

@@ -6,7 +6,7 @@
 //! rows, and all is as if one thread had taken in one row after the other.
 //!
 //! ```text
-//! a group: its keys, then two values for each call that has a state of its own
+//! a group: its keys, then three values for each call that has a state of its own
 //! ```
 
 use std::collections::HashMap;

@@ -79,13 +79,13 @@ impl AggregateState {
         let (held, overflow) = (&mut self.held, &mut self.overflow);
         let found = groups.calls_of(aggregate, whole, || Ok(keys), cx.work(), held, overflow)?;
         let Some(calls) = found else { return Ok(false) };
-        let mut states = states.chunks_exact(2);
+        let mut states = states.chunks_exact(3);
         for (place, (call, state)) in aggregate.calls.iter().zip(calls).enumerate() {
             if aggregate.state_of(place) != place {
                 continue;
             }
-            let Some(&[first, second]) = states.next() else { return Err(damaged()) };
-            let grown = state.add_part(call, [first, second])?;
+            let Some(&[first, second, third]) = states.next() else { return Err(damaged()) };
+            let grown = state.add_part(call, [first, second, third])?;
             if grown > 0 {
                 self.held.grow(grown)?;
             }
