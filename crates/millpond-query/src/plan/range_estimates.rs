@@ -25,7 +25,7 @@ use crate::expr::{Env, Expr, Facts, Row};
 const FEWEST_ROWS: f64 = 10_000.0;
 /// An index of fewer blocks is of a smaller table.
 const FEWEST_BLOCKS: u32 = 12;
-/// So many times more or fewer rows are another case, for which another plan may be better.
+/// This many times more or fewer rows are another case, for which another plan may be better.
 const ANOTHER_CASE: f64 = 4.0;
 /// All that is smaller is one case. It is more than a leaf has, since nothing is known within one.
 pub(super) const FEW: f64 = 1_000.0;
@@ -34,10 +34,10 @@ const MOST_NOTED: usize = 16;
 /// More than this part of a table is found faster by reading the whole table: an index leads to its
 /// rows one by one, all over the table, and threads may share a scan of pages.
 const READ_WHOLE: f64 = 0.25;
-/// A plan stays when ranges are so much larger or smaller than the size at which it would be
-/// another, so that sizes near that don't make a new plan each time.
+/// How far a range must pass the size at which another plan is better before one is made. Without
+/// this, sizes near that limit would make a new plan each time.
 const SLACK: f64 = 1.5;
-/// To read a page takes as long as to look at so many rows of it.
+/// Reading a page takes as long as looking at this many of its rows.
 const ROWS_OF_PAGE: f64 = 20.0;
 
 /// What an estimate decides.
@@ -68,7 +68,7 @@ pub(crate) struct NotedRange {
 #[derive(Debug, Clone, Copy)]
 struct TableSize {
     live: f64,
-    /// What reading it whole takes: looks at so many rows.
+    /// The cost of reading it whole, in rows looked at.
     whole: f64,
 }
 
@@ -93,7 +93,7 @@ impl<'a> RangeEstimates<'a> {
         self.would_block.get()
     }
 
-    /// Whether a table of so many rows is large enough to ask.
+    /// Whether the index of a table of `live` rows is worth asking.
     pub(super) fn is_large_enough(&self, live: f64) -> bool {
         live >= FEWEST_ROWS
     }
@@ -158,8 +158,7 @@ impl<'a> RangeEstimates<'a> {
         rows.map(|rows| rows.min(live))
     }
 
-    /// Whether a part of an index leads to so many of a table's rows that it is better to read all
-    /// of it.
+    /// Whether reading the whole table is faster than reading a part of an index.
     pub(super) fn is_read_whole(
         &self,
         table: &TableDef,

@@ -28,7 +28,7 @@ pub(super) fn parse(oid: u32, text: &str) -> Result<Value> {
     number.map(|number| value(oid, number)).ok_or_else(|| invalid(name, text))
 }
 
-/// The same with 64 bits.
+/// A number of 64 bits, written as [`parse`] reads one of 32.
 pub(super) fn parse_xid8(text: &str) -> Result<Value> {
     let (is_negative, number) = read(text).ok_or_else(|| invalid("xid8", text))?;
     Ok(xid8(if is_negative { number.wrapping_neg() } else { number }))
