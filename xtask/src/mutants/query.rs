@@ -1,4 +1,5 @@
-//! The mutants of millpond-query: what threads of fragments hand to the session (ADR 27).
+//! The mutants of millpond-query: what threads of fragments hand to the session (ADR 27),
+//! and how they sort (ADR 31).
 
 use super::{Build, Mutant, mutant};
 
@@ -7,6 +8,8 @@ const SHUTTLE: (&str, Build) = ("millpond-query", Build::Shuttle);
 
 const IN_ORDER: &str = "run::gather::chunk_work::models::shuttle_rows_come_in_order";
 const ENDS: &str = "run::gather::chunk_work::models::shuttle_threads_end_when_no_rows_are_wanted";
+
+const SORTED: &str = "run::sort::parts::tests::rows_come_as_from_one_thread";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant("gather-take-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
@@ -30,4 +33,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         PLAIN,
         "run::gather::chunk_work::tests::panic_of_a_thread_is_an_error",
     ),
+    mutant("sort-part-last-is-first", "ADR 31", PLAIN, SORTED),
+    mutant("sort-part-is-not-sorted", "ADR 31", PLAIN, SORTED),
+    mutant("sort-top-equal-rows-first", "ADR 31", PLAIN, SORTED),
 ];

@@ -43,6 +43,8 @@ pub(crate) use partitions::{PartRows, Partitions};
 pub use row_bytes::Datums;
 pub(crate) use row_store::{Cursor, RowStore};
 pub(crate) use sort::{Collected, Sorted, Sorter};
+#[cfg(test)]
+pub(crate) use tuplestore::tests as tuplestore_tests;
 pub use tuplestore::{Rows, Tuplestore};
 pub use value_room::ValueRoom;
 

@@ -23,6 +23,9 @@ const FAN_IN: usize = 16;
 
 /// Rows that there is room for at first.
 const FIRST_ROWS: usize = 16;
+/// Runs are merged as they are unless there are more than so many, and shorter than so many rows.
+const FEW_RUNS: usize = 4;
+const LEAST_RUN: usize = 256;
 /// Rows that are sorted without a look whether the statement is to stop.
 const ROWS_BETWEEN_LOOKS: usize = 1 << 14;
 
@@ -66,19 +69,33 @@ impl Collected {
 
     /// Adds a row.
     pub(crate) fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
-        let length = |bytes: &[u8]| {
+        fn write(part: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> Result<()> {
+            |bytes| {
+                bytes.extend_from_slice(part);
+                Ok(())
+            }
+        }
+        self.push_with(write(key), write(row))
+    }
+
+    /// Adds a row whose key and whose own bytes are appended by functions. After an error the rows
+    /// must not be used.
+    pub(crate) fn push_with(
+        &mut self,
+        write_key: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+        write_row: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let length = |bytes: usize| {
             let too_long = |_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "a row is too long");
-            u32::try_from(bytes.len()).map_err(too_long)
+            u32::try_from(bytes).map_err(too_long)
         };
-        let (key_length, row_length) = (length(key)?, length(row)?);
-        self.rows.push(Place {
-            prefix: prefix(key),
-            start: self.bytes.len(),
-            key_length,
-            row_length,
-        });
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(row);
+        let start = self.bytes.len();
+        write_key(&mut self.bytes)?;
+        let row = self.bytes.len();
+        write_row(&mut self.bytes)?;
+        let prefix = prefix(self.bytes.get(start..row).unwrap_or_default());
+        let (key_length, row_length) = (length(row - start)?, length(self.bytes.len() - row)?);
+        self.rows.push(Place { prefix, start, key_length, row_length });
         Ok(())
     }
 
@@ -110,21 +127,41 @@ impl Collected {
             let by_key = || self.key(a).cmp(self.key(b));
             a.prefix.cmp(&b.prefix).then_with(by_key).then(a.start.cmp(&b.start))
         };
-        let mut length = ROWS_BETWEEN_LOOKS;
-        for piece in rows.chunks_mut(length) {
-            look()?;
-            piece.sort_unstable_by(compare);
-        }
-        let mut left = Vec::new();
-        while length < rows.len() {
-            for pieces in rows.chunks_mut(length * 2) {
-                look()?;
-                merge_pieces(pieces, length, &mut left, compare, look)?;
+        let mut ends = match sorted_runs(&rows, compare, look)? {
+            Some(ends) => ends,
+            None => {
+                let mut end = 0;
+                let pieces = rows.chunks_mut(ROWS_BETWEEN_LOOKS).map(|piece| {
+                    look()?;
+                    piece.sort_unstable_by(compare);
+                    end += piece.len();
+                    Ok(end)
+                });
+                pieces.collect::<Result<Vec<usize>>>()?
             }
-            length *= 2;
+        };
+        let mut left = Vec::new();
+        while ends.len() > 1 {
+            let (mut start, mut longer) = (0, Vec::with_capacity(ends.len().div_ceil(2)));
+            for pair in ends.chunks(2) {
+                let end = pair.last().copied().unwrap_or(start);
+                if let (&[middle, _], Some(pieces)) = (pair, rows.get_mut(start..end)) {
+                    look()?;
+                    merge_pieces(pieces, middle - start, &mut left, compare, look)?;
+                }
+                longer.push(end);
+                start = end;
+            }
+            ends = longer;
         }
         self.rows = rows;
         Ok(())
+    }
+
+    /// Forgets the rows.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.bytes.clear();
     }
 
     /// The keys, in order once they are sorted.
@@ -132,10 +169,44 @@ impl Collected {
         self.rows.iter().map(|place| self.key(place))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// A row by its place in the order, once they are sorted.
+    pub(crate) fn row_at(&self, place: usize) -> Option<&[u8]> {
+        self.rows.get(place).map(|place| self.row(place))
+    }
+
     /// The rows, in order once they are sorted.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
         self.rows.iter().map(|place| self.row(place))
     }
+}
+
+/// The ends of the sorted runs that rows consist of, such as threads make. `None` if there are many
+/// short ones.
+fn sorted_runs(
+    rows: &[Place],
+    compare: impl Fn(&Place, &Place) -> Ordering,
+    look: Look<'_>,
+) -> Result<Option<Vec<usize>>> {
+    let mut ends = Vec::new();
+    for (before, pair) in rows.windows(2).enumerate() {
+        if before.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+            look()?;
+        }
+        if let [a, b] = pair
+            && compare(a, b).is_gt()
+        {
+            ends.push(before + 1);
+            if ends.len() > FEW_RUNS + before / LEAST_RUN {
+                return Ok(None);
+            }
+        }
+    }
+    ends.push(rows.len());
+    Ok(Some(ends))
 }
 
 /// Merges the first `middle` rows with the others; both parts are sorted. The first part is copied
@@ -223,8 +294,7 @@ impl Sorter {
             let (key, row) = (self.collected.key(place), self.collected.row(place));
             run.push(&[Datum::Bytea(key), Datum::Bytea(row)])?;
         }
-        self.collected.rows.clear();
-        self.collected.bytes.clear();
+        self.collected.clear();
         self.add_run(run.into_rows()?, look)
     }
 
@@ -367,6 +437,28 @@ mod tests {
         // The pieces, and four rounds of merging them.
         assert!(looks.get() >= 5 * 16, "{} looks", looks.get());
         assert!(collected.rows().eq((0..count as u32).map(u32::to_le_bytes)));
+    }
+
+    /// Rows that are sorted in runs are as good as others: short and long runs, in any order.
+    #[test]
+    fn sorted_runs_are_merged() {
+        for lengths in [&[5000usize, 3000, 1, 700][..], &[300; 40], &[1, 2, 3, 4], &[0], &[9000]] {
+            let mut collected = Collected::default();
+            let mut wanted = Vec::new();
+            for (run, length) in lengths.iter().enumerate() {
+                for i in 0..*length as u32 {
+                    // Some are equal to others of the run, and to those of other runs.
+                    let key = (i / 3 * 7 + run as u32 % 2).to_be_bytes();
+                    let row = (wanted.len() as u32).to_le_bytes();
+                    collected.push(&key, &row).unwrap();
+                    wanted.push((key, row));
+                }
+            }
+            wanted.sort_by_key(|(key, _)| *key);
+            collected.sort(&|| Ok(())).unwrap();
+            assert!(collected.keys().eq(wanted.iter().map(|(key, _)| key)), "{lengths:?}");
+            assert!(collected.rows().eq(wanted.iter().map(|(_, row)| row)), "{lengths:?}");
+        }
     }
 
     #[test]

@@ -126,12 +126,12 @@ impl Rows {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::error::SqlState;
     use crate::memory::{QueryMemory, SessionMemory};
 
-    pub(in crate::memory) fn resources(limit: usize) -> Arc<Resources> {
+    pub(crate) fn resources(limit: usize) -> Arc<Resources> {
         let memory = SessionMemory::new(&QueryMemory::new(limit));
         memory.set_work(LEAST_BYTES, 1.0);
         Arc::new(Resources { memory, temp_files: Arc::default(), temp_space: Arc::default() })

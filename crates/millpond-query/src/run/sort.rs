@@ -3,16 +3,24 @@
 //! What is in the slots of the input is kept beside the keys and put back. A sort that may need
 //! much memory spills: see [`Sorter`].
 //!
+//! Threads sort what they read where that is worth it: see [`parts`].
+//!
 //! Where rows come in the order of the first keys, they are sorted in batches: a batch ends where
 //! these keys change. The row that shows it is the first of the next batch. Before the input goes
 //! on, that row is put back: joins below find their own row in its slots.
 
+mod parts;
+mod top;
+
+use self::top::Top;
+use super::parts::output;
 use super::state::State;
-use super::{Context, kept, parts};
+use super::{Context, kept};
 use crate::analyze::tree::Slot;
 use crate::error::Result;
 use crate::exec::row_count;
-use crate::memory::{Held, Sorted, Sorter};
+use crate::expr::Env;
+use crate::memory::{Sorted, Sorter};
 use crate::plan::SortKey;
 use crate::plan::query::node::{Bound, Node};
 
@@ -21,14 +29,15 @@ const MAX_TOP: u64 = 1024;
 /// A batch has at least this many rows, unless fewer are wanted.
 const LEAST_BATCH: u64 = 32;
 
-/// A row's key, and the row.
-type KeyedRow = (Vec<u8>, Vec<u8>);
+pub(super) use self::parts::{PartialSort, SortedPart};
 
 /// The keys of an order, and how many of the first ones rows come sorted by.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'p> {
     pub(super) all: &'p [SortKey],
     pub(super) presorted: usize,
+    /// Threads may sort what they read.
+    pub(super) in_parts: bool,
 }
 
 pub(super) struct SortState {
@@ -60,9 +69,8 @@ enum Rows {
     /// The input has not been read.
     Unread,
     Top {
-        rows: Vec<KeyedRow>,
+        top: Top,
         given: usize,
-        _held: Held,
     },
     Sorted(Box<Sorted>),
     End,
@@ -72,7 +80,7 @@ impl SortState {
     pub(super) fn new(input: &Node, cx: &Context<'_>) -> Result<Self> {
         Ok(Self {
             input: State::new(input, cx)?,
-            slots: parts::output(input),
+            slots: output(input),
             rows: Rows::Unread,
             wanted: None,
             batch: Batch::default(),
@@ -113,8 +121,8 @@ impl SortState {
     /// Puts the next sorted row into the slots. False if there is none.
     fn give(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         match &mut self.rows {
-            Rows::Top { rows, given, .. } => {
-                let Some((_, row)) = rows.get(*given) else { return Ok(false) };
+            Rows::Top { top, given } => {
+                let Some(row) = top.row(*given) else { return Ok(false) };
                 *given += 1;
                 kept::load(row, &self.slots, &mut cx.rows)?;
             }
@@ -130,10 +138,18 @@ impl SortState {
 
     fn next_batch(&mut self, input: &Node, keys: Keys<'_>, cx: &mut Context<'_>) -> Result<Rows> {
         self.batch.count = 0;
-        match self.wanted {
-            Some(0) => Ok(Rows::End),
-            Some(wanted) if wanted <= MAX_TOP => self.top(input, keys, wanted as usize, cx),
-            _ => self.sort(input, keys, cx),
+        let few = self.wanted.filter(|wanted| *wanted <= MAX_TOP).map(|wanted| wanted as usize);
+        if few == Some(0) {
+            return Ok(Rows::End);
+        }
+        if keys.in_parts
+            && let Some(rows) = self.parts(input, keys, few, cx)?
+        {
+            return Ok(rows);
+        }
+        match few {
+            Some(few) => self.top(input, keys, few, cx),
+            None => self.sort(input, keys, cx),
         }
     }
 
@@ -156,33 +172,13 @@ impl SortState {
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Result<Rows> {
-        let mut held = Held::new(&cx.work().resources.memory, "Sort");
-        let mut top: Vec<KeyedRow> = Vec::new();
-        let mut used = 0;
+        let mut top = Top::new(wanted, &cx.work().resources.memory);
         while self.next_row(input, keys, cx)? {
-            let is_full = top.len() == wanted;
-            let last =
-                if is_full { Some(top.last().map_or(&[][..], |(key, _)| key)) } else { None };
-            if !self.set_key(keys, last, cx)? {
-                continue;
+            if self.set_key(keys, top.last(), cx)? {
+                top.insert(&self.key, |row| kept::save(cx, &self.slots, row))?;
             }
-            let place = top.partition_point(|(before, _)| *before <= self.key);
-            let (mut key, mut row) = match if is_full { top.pop() } else { None } {
-                Some((key, row)) => {
-                    used -= key.capacity() + row.capacity();
-                    (key, row)
-                }
-                None => (Vec::new(), Vec::with_capacity(kept::SMALL_ROW)),
-            };
-            key.clear();
-            key.extend_from_slice(&self.key);
-            row.clear();
-            kept::save(cx, &self.slots, &mut row)?;
-            used += key.capacity() + row.capacity();
-            top.insert(place, (key, row));
-            held.resize(used + top.capacity() * size_of::<KeyedRow>())?;
         }
-        Ok(Rows::Top { rows: top, given: 0, _held: held })
+        Ok(Rows::Top { top, given: 0 })
     }
 
     /// Brings the next row of the batch into the slots. False at the batch's end.
@@ -225,24 +221,34 @@ impl SortState {
     }
 
     /// Makes the key of the current row. False if the row is not before `last`, the key of a row
-    /// that came earlier. Then columns at the end may be missing. Other expressions are computed
-    /// always: they may fail.
+    /// that came earlier. Then the key may lack columns at its end.
     fn set_key(&mut self, keys: Keys<'_>, last: Option<&[u8]>, cx: &Context<'_>) -> Result<bool> {
         // The first keys are there already.
         self.key.clone_from(&self.batch.first_keys);
-        let env = cx.env();
-        let mut keys = keys.all.get(keys.presorted..).unwrap_or_default().iter();
-        while let Some(key) = keys.next() {
-            key.push(&env, &mut self.key)?;
-            if let Some(last) = last
-                && last.get(..self.key.len()).unwrap_or(last) < self.key.as_slice()
-                && keys.as_slice().iter().all(SortKey::is_column)
-            {
-                return Ok(false);
-            }
-        }
-        Ok(last.is_none_or(|last| self.key.as_slice() < last))
+        let keys = keys.all.get(keys.presorted..).unwrap_or_default();
+        push_keys(keys, &cx.env(), last, &mut self.key)
     }
+}
+
+/// Appends the keys of the row of `env`. False if the whole is not before `last`. Then columns at
+/// the end may be missing. Other expressions are computed always: they may fail.
+fn push_keys(
+    keys: &[SortKey],
+    env: &Env<'_>,
+    last: Option<&[u8]>,
+    whole: &mut Vec<u8>,
+) -> Result<bool> {
+    let mut keys = keys.iter();
+    while let Some(key) = keys.next() {
+        key.push(env, whole)?;
+        if let Some(last) = last
+            && last.get(..whole.len()).unwrap_or(last) < whole.as_slice()
+            && keys.as_slice().iter().all(SortKey::is_column)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(last.is_none_or(|last| whole.as_slice() < last))
 }
 
 /// How many rows are wanted; `None` if all are.

@@ -154,8 +154,9 @@ impl State {
             }
             (Self::NestedLoop(state), Node::NestedLoop(join)) => state.next(join, cx),
             (Self::Limit(state), Node::Limit(limit)) => state.next(limit, cx),
-            (Self::Sort(state), Node::Sort { input, keys, presorted, bound }) => {
-                state.next(input, Keys { all: keys, presorted: *presorted }, bound.as_ref(), cx)
+            (Self::Sort(state), Node::Sort { input, keys, presorted, bound, in_parts }) => {
+                let keys = Keys { all: keys, presorted: *presorted, in_parts: *in_parts };
+                state.next(input, keys, bound.as_ref(), cx)
             }
             (Self::Aggregate(state), Node::Aggregate(aggregate)) => state.next(aggregate, cx),
             (Self::HashJoin(state), Node::HashJoin(join)) => state.next(join, cx),

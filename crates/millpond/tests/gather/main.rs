@@ -6,6 +6,7 @@
 mod common;
 
 mod parts;
+mod sorts;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -157,6 +157,7 @@ impl Planning<'_> {
                         keys: order,
                         presorted: 0,
                         bound: None,
+                        in_parts: false,
                     });
                 }
                 path.ordered = true;
@@ -200,7 +201,13 @@ impl Planning<'_> {
         };
         path.cost += sort_cost(path.rows);
         let (keys, presorted) = (sort.to_vec(), path.presorted);
-        path.wrap(|input| Node::Sort { input: Box::new(input), keys, presorted, bound });
+        path.wrap(|input| Node::Sort {
+            input: Box::new(input),
+            keys,
+            presorted,
+            bound,
+            in_parts: false,
+        });
         path.ordered = true;
         Ok(())
     }

@@ -84,7 +84,13 @@ mod tests {
     }
 
     fn sorted(input: Node) -> Node {
-        Node::Sort { input: Box::new(input), keys: Vec::new(), presorted: 0, bound: None }
+        Node::Sort {
+            input: Box::new(input),
+            keys: Vec::new(),
+            presorted: 0,
+            bound: None,
+            in_parts: false,
+        }
     }
 
     fn looped(kind: JoinKind, inner: Node) -> Node {

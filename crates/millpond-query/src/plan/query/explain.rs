@@ -160,7 +160,8 @@ impl Explain<'_> {
             return self.in_parts(aggregate, (node, scan, workers), place, filters, is_root);
         }
         self.shared.push(scan.slot);
-        self.head(place, "Gather".into());
+        let is_sorted = matches!(node, Node::Sort { .. });
+        self.head(place, if is_sorted { "Gather Merge" } else { "Gather" }.into());
         self.note(place, format!("Workers Planned: {workers}"));
         if is_root {
             self.once(place);

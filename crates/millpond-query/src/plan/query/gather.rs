@@ -5,8 +5,8 @@
 //! Threads have no session, so no expression may ask anything of it. Whether the table is large
 //! enough is decided when the plan runs, because a plan is kept and the table may grow.
 //!
-//! An aggregation of such a part may be run in parts, too: threads aggregate what they read, and
-//! the session puts their groups together.
+//! An aggregation or a sort of such a part may be run in parts, too: threads aggregate or sort what
+//! they read, and the session puts their groups together or merges.
 //!
 //! What is read only as far as a LIMIT wants, or again for each row outside, stays with the
 //! session.
@@ -72,6 +72,7 @@ pub(super) fn gathered_scan(node: &Node) -> Option<&Scan> {
         Node::HashJoin(join) if join.gathers => driving_scan(&join.outer),
         Node::NestedLoop(join) if join.gathers => driving_scan(&join.outer),
         Node::Aggregate(aggregate) if aggregate.in_parts => driving_scan(&aggregate.input),
+        Node::Sort { input, in_parts: true, .. } => driving_scan(input),
         _ => None,
     }
 }
@@ -124,8 +125,10 @@ impl Marking<'_> {
                 self.below(&mut join.outer, is_drained);
                 self.below(&mut join.inner, true);
             }
-            Node::Sort { input, presorted, .. } => {
-                self.below(input, is_drained || *presorted == 0);
+            Node::Sort { input, keys, presorted: 0, in_parts, .. } => {
+                *in_parts = self.is_shared(input) && keys.iter().all(|k| self.can_compute(&k.expr));
+                // If a subquery fails, threads may still read.
+                self.below(input, true);
             }
             Node::Aggregate(aggregate) if self.can_aggregate(aggregate) => {
                 aggregate.in_parts = true;

@@ -211,6 +211,8 @@ pub enum Node {
         keys: Vec<SortKey>,
         presorted: usize,
         bound: Option<Bound>,
+        /// Threads may sort what they read.
+        in_parts: bool,
     },
     Limit(Box<Limit>),
     /// Drops rows that are equal to one before them in these expressions. With `sorted` equal

@@ -240,7 +240,7 @@ impl Planning<'_> {
             input
         } else {
             sorted.clone_from(&keys);
-            Node::Sort { input: Box::new(input), keys, presorted: 0, bound: None }
+            Node::Sort { input: Box::new(input), keys, presorted: 0, bound: None, in_parts: false }
         };
         let mut calls = Vec::with_capacity(window.calls.len());
         for call in &window.calls {

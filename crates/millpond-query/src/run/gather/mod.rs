@@ -1,5 +1,5 @@
 //! Parts of plans that run on several cores: the scan of a large table, with the filters and the
-//! joins by hash tables and indexes above it, and the aggregation of its rows.
+//! joins by hash tables and indexes above it, and the aggregation or the sorting of its rows.
 //!
 //! The planner marks where such a *fragment* ends ([`plan::query::gather`]). What is above it, and
 //! what fills the hash tables, runs in the session. When the fragment begins, the session decides
@@ -35,9 +35,10 @@ use millpond_engine::session::{ParallelScan, ScanWorker, Session};
 
 use self::chunk_work::{ChunkSource, OwnWork, work_off};
 use self::exchange::{Exchange, Piece};
-use self::program::{Program, Step};
+use self::program::{End, Program, Step};
 use self::runner::Runner;
 use super::aggregate::PartialAggregation;
+use super::sort::PartialSort;
 use super::{Context, Work, kept};
 use crate::analyze::tree::{JoinKind, Slot, slot_of};
 use crate::error::Result;
@@ -142,7 +143,7 @@ pub(super) struct Begun<'p> {
     shared: ParallelScan,
     own: ScanWorker,
     steps: Vec<Step>,
-    parts: Option<PartialAggregation>,
+    end: End,
     /// The slots of its rows.
     output: Vec<Slot>,
 }
@@ -162,7 +163,7 @@ impl<'p> Begun<'p> {
             Err(error) => return Err(error.into()),
         };
         let (steps, output) = (Vec::new(), vec![scan.slot]);
-        Ok(Some(Self { scan, workers, shared, own, steps, parts: None, output }))
+        Ok(Some(Self { scan, workers, shared, own, steps, end: End::Rows, output }))
     }
 
     pub(super) fn filter(&mut self, condition: &Expr, cx: &Context<'_>) -> Result<()> {
@@ -198,7 +199,12 @@ impl<'p> Begun<'p> {
 
     /// Its rows are aggregated: it gives groups.
     pub(super) fn aggregate(&mut self, parts: PartialAggregation) {
-        self.parts = Some(parts);
+        self.end = End::Groups(parts);
+    }
+
+    /// Its rows are sorted: it gives runs of them.
+    pub(super) fn sort(&mut self, sort: PartialSort) {
+        self.end = End::Sorted(sort);
     }
 
     fn add_inner(&mut self, kind: JoinKind, inner: &[Slot]) {
@@ -217,7 +223,7 @@ impl<'p> Begun<'p> {
             slot: self.scan.slot,
             filter: self.scan.filter.as_ref().map(placed).transpose()?,
             steps: self.steps,
-            parts: self.parts,
+            end: self.end,
             output: self.output,
             kinds: Arc::clone(&plan.slots),
             window: plan.window.clone(),
@@ -351,6 +357,11 @@ impl Fragment {
         }
         kept::load(self.bytes(), &self.output, &mut cx.rows)?;
         Ok(true)
+    }
+
+    /// The slots of its rows.
+    pub(super) fn output(&self) -> &[Slot] {
+        &self.output
     }
 
     /// The bytes of the row, or of the group, that [`Self::advance`] has gone to.

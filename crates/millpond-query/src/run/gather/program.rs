@@ -19,6 +19,7 @@ use crate::expr::{Env, Expr, Row};
 use crate::plan::external::Surroundings;
 use crate::plan::query::node::{KeptColumns, SlotKind};
 use crate::run::aggregate::PartialAggregation;
+use crate::run::sort::PartialSort;
 
 /// A fragment of a plan, for all threads.
 pub(super) struct Program {
@@ -27,14 +28,23 @@ pub(super) struct Program {
     /// Of a row as the table has it.
     pub(super) filter: Option<Expr>,
     pub(super) steps: Vec<Step>,
-    /// How rows are aggregated that have passed all steps. Then the session gets groups.
-    pub(super) parts: Option<PartialAggregation>,
+    pub(super) end: End,
     /// The slots whose rows the session gets.
     pub(super) output: Vec<Slot>,
     pub(super) kinds: Arc<[SlotKind]>,
     pub(super) window: Range<usize>,
     pub(super) kept: KeptColumns,
     pub(super) surroundings: Arc<Surroundings>,
+}
+
+/// What becomes of the rows that have passed all steps.
+pub(crate) enum End {
+    /// The session gets them.
+    Rows,
+    /// The session gets their groups.
+    Groups(PartialAggregation),
+    /// The session gets them in sorted runs.
+    Sorted(PartialSort),
 }
 
 /// What is done with a row that has passed the steps before.

@@ -20,13 +20,14 @@ use super::current::{Current, stored};
 use super::exchange::{Exchange, Piece};
 use super::index_join::{Lookups, Ranges};
 use super::probe::Probing;
-use super::program::{Program, Step};
+use super::program::{End, Program, Step};
 use crate::error::{Result, SqlError};
 use crate::plan::Access;
 use crate::plan::external::LocalSurroundings;
 use crate::run::SlotRows;
 use crate::run::aggregate::PartGroups;
 use crate::run::kept;
+use crate::run::sort::SortedPart;
 
 /// Pages, and rows of joins, after which a thread looks whether its rows are still wanted.
 const PAGES_BETWEEN_LOOKS: usize = 8;
@@ -48,6 +49,8 @@ pub(super) struct Runner {
     key: Vec<u8>,
     /// The groups of the chunk, if rows are aggregated.
     groups: PartGroups,
+    /// Its rows, if they are sorted.
+    sorted: SortedPart,
     surroundings: LocalSurroundings,
 }
 
@@ -122,6 +125,7 @@ impl Runner {
             offsets: ColumnOffsets::default(),
             key: Vec::new(),
             groups: PartGroups::default(),
+            sorted: SortedPart::default(),
         }
     }
 
@@ -133,6 +137,7 @@ impl Runner {
         // A chunk that has failed may have left rows.
         self.states.iter_mut().for_each(StepState::clear);
         self.groups.clear();
+        self.sorted.clear();
     }
 
     /// Adds rows, until a piece is full or it is time to look. False at the end of the blocks.
@@ -151,17 +156,19 @@ impl Runner {
             offsets,
             key,
             groups,
+            sorted,
             surroundings,
         } = self;
         surroundings.looking(Some(look), |env| {
             let current = Current { program, exchange, scan, env, rows };
             let left = (PAGES_BETWEEN_LOOKS, ROWS_BETWEEN_LOOKS);
-            let mut run = Run { current, states, place, offsets, key, groups, left, look };
+            let kept = (groups, sorted);
+            let mut run = Run { current, states, place, offsets, key, kept, left, look };
             while !piece.is_full() {
                 match run.next()? {
                     Given::Row => run.give(piece)?,
                     Given::Pause => return Ok(true),
-                    Given::End => return run.give_groups(piece).map(|()| false),
+                    Given::End => return run.give_kept(piece).map(|()| false),
                 }
             }
             Ok(true)
@@ -176,7 +183,8 @@ struct Run<'r> {
     place: &'r mut Place,
     offsets: &'r ColumnOffsets,
     key: &'r mut Vec<u8>,
-    groups: &'r mut PartGroups,
+    /// What is given at the end of the chunk, if rows are aggregated or sorted.
+    kept: (&'r mut PartGroups, &'r mut SortedPart),
     /// Pages and rows until the next look.
     left: (usize, usize),
     /// Each row looks, too: one may take long, because expressions can be costly.
@@ -339,29 +347,38 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the row that is in the slots, or takes it into its group.
+    /// Adds the row that is in the slots, or keeps it until the end of the chunk.
     fn give(&mut self, piece: &mut Piece) -> Result<()> {
-        let Current { program, rows, .. } = &self.current;
-        if let Some(parts) = &program.parts {
-            return match self.groups.add(parts, &self.current.env())? {
-                true => self.give_groups(piece),
-                false => Ok(()),
-            };
-        }
-        let keeping = self.current.keeping();
-        kept::save_rows(rows, keeping, &program.output, piece.bytes_mut())?;
-        piece.end_row();
-        Ok(())
+        let Self { current, kept: (groups, sorted), .. } = self;
+        let (program, keeping) = (current.program, current.keeping());
+        let save = |out: &mut Vec<u8>| kept::save_rows(current.rows, keeping, &program.output, out);
+        let is_enough = match &program.end {
+            End::Rows => {
+                save(piece.bytes_mut())?;
+                piece.end_row();
+                return Ok(());
+            }
+            End::Groups(parts) => groups.add(parts, &current.env())?,
+            End::Sorted(sort) => sorted.add(sort, &current.env(), save)?,
+        };
+        if is_enough { self.give_kept(piece) } else { Ok(()) }
     }
 
-    /// Adds the groups of the rows so far, if rows are aggregated.
-    fn give_groups(&mut self, piece: &mut Piece) -> Result<()> {
-        let Some(parts) = &self.current.program.parts else { return Ok(()) };
-        self.groups.give(parts, |keys, states| {
-            piece.bytes_mut().extend_from_slice(keys);
-            piece.bytes_mut().extend_from_slice(states);
-            piece.end_row();
-        })
+    /// Adds what has been kept of the rows so far.
+    fn give_kept(&mut self, piece: &mut Piece) -> Result<()> {
+        let (groups, sorted) = &mut self.kept;
+        match &self.current.program.end {
+            End::Rows => Ok(()),
+            End::Groups(parts) => groups.give(parts, |keys, states| {
+                piece.bytes_mut().extend_from_slice(keys);
+                piece.bytes_mut().extend_from_slice(states);
+                piece.end_row();
+            }),
+            End::Sorted(sort) => sorted.give(sort, self.look, |write| {
+                write(piece.bytes_mut());
+                piece.end_row();
+            }),
+        }
     }
 }
 

@@ -136,7 +136,13 @@ fn groups_have_null_as_a_value() {
     gives(&planned(hashed), &["1 2 10", "2 2 10", "NULL 2 8"]);
     let mut sorted = aggregate(Strategy::Sorted, vec![col(0, 0)], calls());
     let keys = vec![key(col(0, 0))];
-    sorted.input = Node::Sort { input: Box::new(sorted.input), keys, presorted: 0, bound: None };
+    sorted.input = Node::Sort {
+        input: Box::new(sorted.input),
+        keys,
+        presorted: 0,
+        bound: None,
+        in_parts: false,
+    };
     gives(&planned(sorted), &["1 2 10", "2 2 10", "NULL 2 8"]);
 }
 

@@ -10,7 +10,8 @@ fn sorted(bound: Option<(i32, Option<i32>)>, key: SortKey) -> QueryPlan {
         0,
         &[&[Some(2), Some(1)], &[None, Some(2)], &[Some(1), Some(3)], &[Some(2), Some(4)]],
     );
-    let root = Node::Sort { input: Box::new(rows), keys: vec![key], presorted: 0, bound };
+    let root =
+        Node::Sort { input: Box::new(rows), keys: vec![key], presorted: 0, bound, in_parts: false };
     plan(root, vec![col(0, 0), col(0, 1)])
 }
 
@@ -34,7 +35,7 @@ fn first_rows_are_those_of_the_whole_order() {
     let rows: Vec<Vec<Expr>> = (0..97).map(|i| vec![cell(i * 5), cell(i * i + i / 3)]).collect();
     let sorted = |keys: &[SortKey], bound| {
         let input = Box::new(Node::Values { slot: Slot(0), rows: rows.clone() });
-        let root = Node::Sort { input, keys: keys.to_vec(), presorted: 0, bound };
+        let root = Node::Sort { input, keys: keys.to_vec(), presorted: 0, bound, in_parts: false };
         try_rows(&plan(root, vec![col(0, 0), col(0, 1)])).unwrap()
     };
     for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -63,7 +64,7 @@ fn batches_of_presorted_rows_give_the_whole_order() {
             let join = NestedLoop::new(JoinKind::Inner, left, right, None);
             let input = Box::new(Node::NestedLoop(Box::new(join)));
             let keys = vec![key(col(0, 0)), key(col(1, 0))];
-            let root = Node::Sort { input, keys, presorted, bound };
+            let root = Node::Sort { input, keys, presorted, bound, in_parts: false };
             try_rows(&plan(root, vec![col(0, 0), col(1, 0)])).unwrap()
         };
         let all = sorted(0, None);
@@ -87,8 +88,11 @@ fn expressions_of_rows_that_are_not_wanted_may_fail() {
     let input = Box::new(values(0, &rows));
     let keys = vec![key(col(0, 0)), key(quotient)];
     let bound = Some(Bound { limit: int(1), offset: None });
-    let error = try_rows(&plan(Node::Sort { input, keys, presorted: 0, bound }, vec![col(0, 0)]))
-        .unwrap_err();
+    let error = try_rows(&plan(
+        Node::Sort { input, keys, presorted: 0, bound, in_parts: false },
+        vec![col(0, 0)],
+    ))
+    .unwrap_err();
     assert_eq!(error.sqlstate.as_str(), "22012");
 }
 
@@ -98,7 +102,8 @@ fn large_sort_spills_and_gives_all_rows() {
     for bound in [None, Some(Bound { limit: int(10), offset: None })] {
         let count = if bound.is_some() { 10 } else { 5000 };
         let input = Box::new(Node::Values { slot: Slot(0), rows: rows.clone() });
-        let root = Node::Sort { input, keys: vec![key(col(0, 0))], presorted: 0, bound };
+        let root =
+            Node::Sort { input, keys: vec![key(col(0, 0))], presorted: 0, bound, in_parts: false };
         let found = try_rows(&plan(root, vec![col(0, 0)])).unwrap();
         let expected: Vec<String> = (0..count).map(|i: i32| i.to_string()).collect();
         assert_eq!(found, expected);
@@ -214,6 +219,7 @@ fn union_is_append_with_distinct() {
         keys: vec![key(col(2, 0))],
         presorted: 0,
         bound: None,
+        in_parts: false,
     };
     let sorted = Node::Distinct { input: Box::new(input), keys: keys.clone(), sorted: true };
     gives(&plan(sorted, keys), &["1", "2", "3", "4", "NULL"]);

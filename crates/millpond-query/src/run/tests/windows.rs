@@ -41,7 +41,13 @@ fn window(descending: bool, frame: Frame, calls: Vec<WindowCall>) -> QueryPlan {
         .collect();
     let rows: Vec<&[Option<i32>]> = rows.iter().map(|row| row.as_slice()).collect();
     let keys = vec![key(col(0, 0)), order.clone()];
-    let input = Node::Sort { input: Box::new(values(0, &rows)), keys, presorted: 0, bound: None };
+    let input = Node::Sort {
+        input: Box::new(values(0, &rows)),
+        keys,
+        presorted: 0,
+        bound: None,
+        in_parts: false,
+    };
     let output = std::iter::once(col(0, 1)).chain((0..calls.len()).map(|i| col(1, i))).collect();
     let window = Window {
         slot: Slot(1),
