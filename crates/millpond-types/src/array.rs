@@ -64,20 +64,33 @@ impl<'a> ArrayRef<'a> {
 
     /// The elements, in order. It ends where the bytes are damaged.
     pub fn iter(&self) -> impl Iterator<Item = Datum<'a>> + use<'a> {
-        let (element, mut rest) = (self.element, self.elements);
+        let element = self.element;
+        self.iter_bytes().map_while(move |bytes| match bytes {
+            Some(bytes) => Datum::from_bytes(element, bytes),
+            None => Some(Datum::Null),
+        })
+    }
+
+    /// The bytes of the elements, in order; `None` is NULL. It ends where the bytes are damaged.
+    pub fn iter_bytes(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
+        let mut rest = self.elements;
         std::iter::from_fn(move || {
             let (length, after) = rest.split_first_chunk()?;
             let length = u32::from_le_bytes(*length);
             if length == NULL_LENGTH {
                 rest = after;
-                return Some(Datum::Null);
+                return Some(None);
             }
             let (bytes, after) = after.split_at_checked(length as usize)?;
             rest = after;
-            Datum::from_bytes(element, bytes)
+            Some(Some(bytes))
         })
     }
 }
+
+/// So many bytes there is room for at first for each element, and for at most so many of them.
+const ROOM_OF_ELEMENT: usize = 12;
+const MOST_ROOM_FOR: usize = 256;
 
 /// Puts an array together.
 #[derive(Debug)]
@@ -90,7 +103,9 @@ impl ArrayBuilder {
     /// An array with these dimensions, whose elements are to follow. Without elements it has to
     /// have no dimensions.
     pub fn new(dimensions: &[Dimension]) -> Self {
-        let mut bytes = vec![dimensions.len().min(MAX_DIMENSIONS) as u8];
+        let count: usize = dimensions.iter().map(|dimension| dimension.length as usize).sum();
+        let mut bytes = Vec::with_capacity(ROOM_OF_ELEMENT * count.min(MOST_ROOM_FOR) + 16);
+        bytes.push(dimensions.len().min(MAX_DIMENSIONS) as u8);
         for dimension in dimensions.iter().take(MAX_DIMENSIONS) {
             bytes.extend_from_slice(&dimension.length.to_le_bytes());
             bytes.extend_from_slice(&dimension.lower.to_le_bytes());

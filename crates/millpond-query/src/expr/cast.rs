@@ -107,7 +107,10 @@ fn convert(
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Name => {
             let output = text_of(datum, options);
             check_length(output.len())?;
-            Value::Text(coerce_text(ty, &output, explicit)?.to_owned())
+            match ty {
+                DataType::Text => Value::Text(output),
+                ty => Value::Text(coerce_text(ty, &output, explicit)?.to_owned()),
+            }
         }
         DataType::Int2 => Value::Int2(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
         DataType::Int4 => Value::Int4(to_int(datum, ty)?.try_into().map_err(|_| out_of_range(ty))?),
@@ -174,11 +177,17 @@ pub(crate) fn text_of(datum: &Datum<'_>, options: &FormatOptions) -> String {
     match datum {
         Datum::Bool(value) => value.to_string(),
         Datum::Null => String::new(),
-        datum => {
-            let ty = type_of(datum).unwrap_or(DataType::Text);
-            text::to_string(ty, datum, options).unwrap_or_default()
-        }
+        datum => text::to_string(printed_type(datum), datum, options).unwrap_or_default(),
     }
+}
+
+/// Appends the same for a value that is neither NULL nor a boolean.
+pub(crate) fn write_text_of(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
+    text::encode(printed_type(datum), datum, options, out);
+}
+
+fn printed_type(datum: &Datum<'_>) -> DataType {
+    type_of(datum).unwrap_or(DataType::Text)
 }
 
 /// Whether converting a value to a type asks for the session's settings.

@@ -1,5 +1,7 @@
 //! Evaluation.
 
+use smallvec::SmallVec;
+
 use super::{Env, Expr, Like, Row, Val, arith, cast, func, like, stored};
 use crate::error::{Result, SqlError, SqlState};
 use crate::exec::damaged;
@@ -72,9 +74,9 @@ impl Expr {
                 }
             }
             Expr::Concat(_) => {
-                let mut joined = Value::Text(String::new());
-                self.append(env, &mut joined, &mut false)?;
-                joined.into()
+                let mut parts = SmallVec::new();
+                self.parts(env, &mut parts)?;
+                joined(&parts)?.into()
             }
             Expr::Func(func, args) => func::call(*func, args, env)?,
             Expr::SubPlan(call) => match env.subplans {
@@ -85,27 +87,13 @@ impl Expr {
         })
     }
 
-    /// Appends texts, or byte strings, that `||` joins, so that a chain of them is put together
-    /// once. A part that is NULL makes the whole NULL; all parts are evaluated.
-    fn append(&self, env: &Env<'_>, joined: &mut Value, has_begun: &mut bool) -> Result<()> {
+    /// The values that a chain of `||` joins.
+    fn parts<'a>(&'a self, env: &Env<'a>, parts: &mut Parts<'a>) -> Result<()> {
         if let Expr::Concat(pair) = self {
-            pair.0.append(env, joined, has_begun)?;
-            return pair.1.append(env, joined, has_begun);
+            pair.0.parts(env, parts)?;
+            return pair.1.parts(env, parts);
         }
-        let part = self.eval(env)?;
-        let is_first = !std::mem::replace(has_begun, true);
-        match (part.datum(), &mut *joined) {
-            (Datum::Bytea(part), Value::Text(_)) if is_first => *joined = Value::Bytea(part.into()),
-            (Datum::Text(part), Value::Text(text)) => {
-                func::check_length(text.len() + part.len())?;
-                text.push_str(part);
-            }
-            (Datum::Bytea(part), Value::Bytea(bytes)) => {
-                func::check_length(bytes.len() + part.len())?;
-                bytes.extend_from_slice(part);
-            }
-            _ => *joined = Value::Null,
-        }
+        parts.push(self.eval(env)?);
         Ok(())
     }
 
@@ -143,6 +131,38 @@ impl Expr {
     pub fn holds(&self, env: &Env<'_>) -> Result<bool> {
         Ok(self.truth(env)? == Some(true))
     }
+}
+
+/// The values that a chain of `||` joins.
+type Parts<'a> = SmallVec<[Val<'a>; 5]>;
+
+/// Texts, or byte strings, put together at once. A part that is NULL makes the whole NULL.
+fn joined(parts: &[Val<'_>]) -> Result<Value> {
+    let mut length = 0;
+    for part in parts {
+        length += match part.datum() {
+            Datum::Text(part) => part.len(),
+            Datum::Bytea(part) => part.len(),
+            _ => return Ok(Value::Null),
+        };
+    }
+    func::check_length(length)?;
+    if let Some(Datum::Bytea(_)) = parts.first().map(Val::datum) {
+        let mut joined = Vec::with_capacity(length);
+        for part in parts {
+            if let Datum::Bytea(part) = part.datum() {
+                joined.extend_from_slice(part);
+            }
+        }
+        return Ok(Value::Bytea(joined));
+    }
+    let mut joined = String::with_capacity(length);
+    for part in parts {
+        if let Datum::Text(part) = part.datum() {
+            joined.push_str(part);
+        }
+    }
+    Ok(Value::Text(joined))
 }
 
 /// A boolean's truth; `None` is unknown.

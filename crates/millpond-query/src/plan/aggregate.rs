@@ -181,6 +181,6 @@ impl Aggregate {
 
     /// The result.
     pub(crate) fn finish(&self, from: &Accumulator) -> Result<Value> {
-        from.finish(self.function, self.ty, Datum::Null, &FormatOptions::default())
+        from.finish(self.function, self.ty, &FormatOptions::default())
     }
 }

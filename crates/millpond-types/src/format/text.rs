@@ -47,7 +47,8 @@ pub fn to_string(ty: DataType, datum: &Datum<'_>, options: &FormatOptions) -> Op
     }
     let mut out = Vec::new();
     encode(ty, datum, options, &mut out);
-    Some(String::from_utf8_lossy(&out).into_owned())
+    let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Some(String::from_utf8(out).unwrap_or_else(|error| lossy(error.into_bytes())))
 }
 
 /// Reads a value of a column's type, its modifier included.

@@ -97,3 +97,8 @@ fn records_of_json() {
 fn paths_of_json() {
     check(include_str!("answers/jsonpath.txt"));
 }
+
+#[test]
+fn what_is_put_together() {
+    check(include_str!("answers/put_together.txt"));
+}

@@ -175,10 +175,13 @@ fn argument_number(number: i32) -> Result<usize> {
     }
 }
 
+/// So many bytes there is room for at first for each argument.
+const ROOM_OF_ARGUMENT: usize = 16;
+
 fn format(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let Some((Datum::Text(template), args)) = args.split_first() else { return Ok(Value::Null) };
     let mut reader = Reader(template.chars().peekable());
-    let mut out = String::new();
+    let mut out = String::with_capacity(template.len() + ROOM_OF_ARGUMENT * args.len());
     // The number of arguments before the next one.
     let mut used = 0;
     while let Some(c) = reader.0.next() {
@@ -207,7 +210,12 @@ fn format(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
             Width::Fixed(width) => width,
             Width::Argument(position) => width_of(argument(position)?)?,
         };
-        let text = convert(specifier.kind, argument(specifier.position)?, env)?;
+        let argument = argument(specifier.position)?;
+        if specifier.kind == 's' && width == 0 {
+            print(argument, env, &mut out)?;
+            continue;
+        }
+        let text = convert(specifier.kind, argument, env)?;
         append(&text, width, specifier.left, &mut out)?;
     }
     check_length(out.len())?;

@@ -23,6 +23,9 @@ pub(in crate::expr) static FIELD: Proc =
 pub(in crate::expr) static IS_NULL: Proc =
     proc(0, "row_is_null", &[RECORD_TYPE, BOOL], BOOL, Body::Datums(is_null)).called_on_null();
 
+/// So many bytes there is room for at first for each value.
+const ROOM_OF_VALUE: usize = 12;
+
 fn make(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     let [Datum::Bytea(header), presence, values @ ..] = args else {
         return Err(wrong_arguments(args.len()));
@@ -30,7 +33,7 @@ fn make(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     if presence.is_null() {
         return Ok(Value::Null);
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(header.len() + ROOM_OF_VALUE * values.len());
     for (field, value) in record::fields(header).zip(values) {
         record::push_field(&Field { value: *value, ..field }, &mut bytes).ok_or_else(too_large)?;
     }

@@ -295,9 +295,18 @@ pub(super) fn print(value: &Datum<'_>, env: &Env<'_>, out: &mut String) -> Resul
             out.push_str(text);
         }
         Datum::Bool(b) => out.push(if *b { 't' } else { 'f' }),
+        Datum::Int2(int) => push_int((*int).into(), out),
+        Datum::Int4(int) => push_int((*int).into(), out),
+        Datum::Int8(int) => push_int(*int, out),
         datum => out.push_str(&cast::text_of(datum, env.facts.settings.format_options())),
     }
     check_length(out.len())
+}
+
+fn push_int(int: i64, out: &mut String) {
+    use std::fmt::Write;
+    // Writing to memory can't fail.
+    let _ = write!(out, "{int}");
 }
 
 /// The values that are not NULL, as text, one after the other.

@@ -27,7 +27,7 @@ pub(crate) enum Accumulator {
     Joined(Value),
     Moments(Box<Moments>),
     Pairs(Box<Pairs>),
-    /// All values: those of an ordered-set aggregate come sorted.
+    /// All values. (Those of an ordered-set aggregate are not taken in: see `CallState`.)
     Values(Vec<Value>),
 }
 
@@ -231,7 +231,6 @@ impl Accumulator {
         &self,
         function: F,
         ty: DataType,
-        fraction: Datum<'_>,
         options: &FormatOptions,
     ) -> Result<Value> {
         Ok(match self {
@@ -246,9 +245,6 @@ impl Accumulator {
                 _ => return Err(SqlError::internal("an aggregate of another kind")),
             },
             Self::Values(values) => match function {
-                F::Mode => super::ordered_set::mode(values),
-                F::PercentileDisc => super::ordered_set::discrete(values, fraction, ty)?,
-                F::PercentileCont => super::ordered_set::continuous(values, fraction, ty)?,
                 F::JsonList(_) | F::JsonObject(_) if values.is_empty() => Value::Null,
                 F::JsonList(JsonKind::Json) => json::json_list(values, options)?,
                 F::JsonList(JsonKind::Jsonb) => json::jsonb_list(values, options)?,

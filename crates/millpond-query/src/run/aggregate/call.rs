@@ -4,9 +4,9 @@
 use millpond_types::key::{KeyOrder, encode_sort_column};
 
 use super::accumulator::{Accumulator, takes_null};
-use super::hypothetical;
+use super::{hypothetical, ordered_set};
 use crate::analyze::tree::{AggregateCall, AggregateFunction as F};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::{Env, Expr, Val};
 use crate::memory::{Collected, row_bytes};
 use crate::run::key_table::KeyTable;
@@ -18,8 +18,8 @@ pub(super) struct CallState {
     /// It has at most one argument, and takes each row's value in as it comes.
     is_plain: bool,
     accumulator: Accumulator,
-    /// Keys of the values that have been taken in, if equal ones are left out.
-    seen: Option<Box<KeyTable>>,
+    /// If equal values are left out: keys of those that have been taken in, and one in the making.
+    seen: Option<Box<(KeyTable, Vec<u8>)>>,
     /// Values with their sort keys, if their order matters.
     rows: Option<Box<Collected>>,
 }
@@ -94,10 +94,11 @@ impl CallState {
         }
         let mut grown = 0;
         if let Some(seen) = &mut self.seen {
-            let mut key = Vec::new();
-            datum_key::push(&first, &mut key);
-            datum_key::push(&second, &mut key);
-            grown = seen.enter(&key, work)?.grown;
+            let (seen, key) = &mut **seen;
+            key.clear();
+            datum_key::push(&first, key);
+            datum_key::push(&second, key);
+            grown = seen.enter(key, work)?.grown;
             if grown == 0 {
                 return Ok(0);
             }
@@ -105,40 +106,45 @@ impl CallState {
         if !needs_order(call) {
             return Ok(grown + self.accumulator.add(call.function, first, second)?);
         }
-        let mut key = Vec::new();
-        for order in &call.order_by {
-            order.push(env, &mut key)?;
-        }
-        if call.distinct {
-            encode_sort_column(&first, KeyOrder::ASC, &mut key);
-        }
-        Ok(grown + self.keep(&key, &[first, second])?)
+        let write_key = |key: &mut Vec<u8>| {
+            for order in &call.order_by {
+                order.push(env, key)?;
+            }
+            if call.distinct {
+                encode_sort_column(&first, KeyOrder::ASC, key);
+            }
+            Ok(())
+        };
+        Ok(grown + self.keep(write_key, &[first, second])?)
     }
 
     /// An ordered-set aggregate takes its values in from its ORDER BY.
     fn add_sorted(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<usize> {
         let Some(by) = call.order_by.first() else { return Ok(0) };
-        let mut key = Vec::new();
         if let F::Hypothetical(_) = call.function {
-            for order in &call.order_by {
-                order.push(env, &mut key)?;
-            }
-            return self.keep(&key, &[]);
+            return self.keep(|key| call.order_by.iter().try_for_each(|by| by.push(env, key)), &[]);
         }
         let value = by.expr.eval(env)?;
         if value.is_null() {
             return Ok(0);
         }
-        by.push_value(&value.datum(), &mut key);
-        self.keep(&key, &[value.datum()])
+        let datum = value.datum();
+        let write_key = |key: &mut Vec<u8>| {
+            by.push_value(&datum, key);
+            Ok(())
+        };
+        self.keep(write_key, &[datum])
     }
 
-    fn keep(&mut self, key: &[u8], values: &[Datum<'_>]) -> Result<usize> {
-        let mut row = Vec::new();
-        row_bytes::push(values, &mut row)?;
+    /// Keeps values under the key that `write_key` writes.
+    fn keep(
+        &mut self,
+        write_key: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+        values: &[Datum<'_>],
+    ) -> Result<usize> {
         let rows = self.rows.get_or_insert_default();
         let (_, before) = rows.sizes();
-        rows.push(key, &row)?;
+        rows.push_with(write_key, |row| row_bytes::push(values, row))?;
         let (_, after) = rows.sizes();
         Ok(after - before)
     }
@@ -151,18 +157,11 @@ impl CallState {
         keys: Keys<'_>,
         cx: &Context<'_>,
     ) -> Result<Value> {
+        let look = || cx.work().tick();
         let mut rows = self.rows.take().unwrap_or_default();
-        rows.sort(&|| cx.work().tick())?;
-        let direct = match is_ordered_set(call.function) {
-            true => direct_arguments(call, keys, cx)?,
-            false => Vec::new(),
-        };
-        if let F::Hypothetical(what) = call.function {
-            let mut key = Vec::new();
-            for (value, order) in direct.iter().zip(&call.order_by) {
-                order.push_value(&value.as_datum(), &mut key);
-            }
-            return hypothetical::place_of(&key, &rows, what, || cx.work().tick());
+        rows.sort(&look)?;
+        if is_ordered_set(call.function) {
+            return of_ordered_set(call, &direct_arguments(call, keys, cx)?, &rows, look);
         }
         for row in rows.rows() {
             cx.work().tick()?;
@@ -170,8 +169,30 @@ impl CallState {
             let value = |i: usize| values.get(i).copied().unwrap_or(Datum::Null);
             self.accumulator.add(call.function, value(0), value(1))?;
         }
-        let fraction = direct.first().map_or(Datum::Null, Value::as_datum);
-        self.accumulator.finish(call.function, call.ty, fraction, cx.format_options())
+        self.accumulator.finish(call.function, call.ty, cx.format_options())
+    }
+}
+
+/// The result of an ordered-set aggregate, of its direct arguments and its sorted rows.
+fn of_ordered_set(
+    call: &AggregateCall,
+    direct: &[Value],
+    rows: &Collected,
+    look: impl Fn() -> Result<()>,
+) -> Result<Value> {
+    let fraction = direct.first().map_or(Datum::Null, Value::as_datum);
+    match call.function {
+        F::Mode => ordered_set::mode(rows, look),
+        F::PercentileDisc => ordered_set::discrete(rows, fraction, call.ty),
+        F::PercentileCont => ordered_set::continuous(rows, fraction, call.ty),
+        F::Hypothetical(what) => {
+            let mut key = Vec::new();
+            for (value, order) in direct.iter().zip(&call.order_by) {
+                order.push_value(&value.as_datum(), &mut key);
+            }
+            hypothetical::place_of(&key, rows, what, look)
+        }
+        _ => Err(SqlError::internal("an aggregate of another kind")),
     }
 }
 

@@ -265,12 +265,8 @@ impl Running<'_> {
     }
 
     fn finish(&mut self) -> Result<Value> {
-        let result = self.accumulator.finish(
-            self.function,
-            self.call.call.ty,
-            Datum::Null,
-            self.call.options,
-        )?;
+        let result =
+            self.accumulator.finish(self.function, self.call.call.ty, self.call.options)?;
         self.result = Some(result.clone());
         Ok(result)
     }

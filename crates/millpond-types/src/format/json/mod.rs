@@ -98,19 +98,24 @@ pub fn escaped_length(text: &str) -> usize {
 
 /// Appends a string in quotes.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    let is_plain = |byte: &u8| *byte >= 0x20 && !matches!(*byte, b'"' | b'\\');
     out.push(b'"');
-    for byte in text.bytes() {
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|byte| !is_plain(byte)) {
+        let (plain, after) = rest.split_at(at);
+        out.extend_from_slice(plain);
+        let Some((&byte, after)) = after.split_first() else { break };
         match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
             8 => out.extend_from_slice(b"\\b"),
             12 => out.extend_from_slice(b"\\f"),
             0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(byte),
+            quoted => out.extend_from_slice(&[b'\\', quoted]),
         }
+        rest = after;
     }
+    out.extend_from_slice(rest);
     out.push(b'"');
 }

@@ -118,9 +118,24 @@ pub(super) fn fill(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
 pub(super) fn split(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     const TEXT_ARRAY: u32 = 1009;
     // A list of the parts could take many times as much memory as the text.
-    let (Some(counted), Some(parts)) = (parts(args), parts(args)) else { return Ok(Value::Null) };
-    let length = u32::try_from(counted.count()).map_err(|_| too_large())?;
+    let (Some(count), Some(parts)) = (count_of_parts(args), parts(args)) else {
+        return Ok(Value::Null);
+    };
+    let length = u32::try_from(count).map_err(|_| too_large())?;
     built(TEXT_ARRAY, &[Dimension { length, lower: 1 }], parts, env)
+}
+
+/// How many parts a text has.
+fn count_of_parts(args: &[Datum<'_>]) -> Option<usize> {
+    match args {
+        [Datum::Text(text), Datum::Text(separator), ..]
+            if !text.is_empty() && separator.len() == 1 =>
+        {
+            let separators = text.bytes().filter(|byte| separator.as_bytes() == [*byte]);
+            Some(separators.count() + 1)
+        }
+        _ => parts(args).map(Iterator::count),
+    }
 }
 
 /// The parts of a text between separators. A part like the third argument is NULL. `None` if the

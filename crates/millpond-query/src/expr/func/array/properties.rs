@@ -10,7 +10,7 @@ use super::{array, is_same};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Compare, Env, Expr, Func, cast};
 use crate::types::array::build_list;
-use crate::{Datum, Value};
+use crate::{DataType, Datum, Value};
 
 /// `left op ANY (array)`: left, array, and the operator's code.
 pub(in crate::expr) static ANY: Proc = proc(
@@ -250,11 +250,34 @@ fn sorted<'a>(of: ArrayRef<'a>) -> Vec<Datum<'a>> {
 /// Up to this many elements are looked up without sorting the array.
 const FEW: usize = 4;
 
+/// Whether values of a type are equal only if their bytes are.
+fn is_equal_by_bytes(oid: u32) -> bool {
+    matches!(
+        DataType::from_oid(oid, -1),
+        Some(
+            DataType::Bool
+                | DataType::Int2
+                | DataType::Int4
+                | DataType::Int8
+                | DataType::Text
+                | DataType::Varchar(_)
+                | DataType::Date
+                | DataType::Timestamp(_)
+                | DataType::Timestamptz(_)
+        )
+    )
+}
+
 /// Whether each element of `some` is in `all`. NULL is in nothing.
 fn has_all(all: &Datum<'_>, some: &Datum<'_>) -> Result<Value> {
     let (all, some) = (array(all)?, array(some)?);
     // To sort takes longer than to look at all of them a few times.
-    if some.iter().take(FEW + 1).count() <= FEW {
+    if some.iter_bytes().take(FEW + 1).count() <= FEW {
+        if is_equal_by_bytes(all.element()) && all.element() == some.element() {
+            let is_in = |element| all.iter_bytes().any(|own| own == element);
+            let found = some.iter_bytes().all(|element| element.is_some() && is_in(element));
+            return Ok(Value::Bool(found));
+        }
         let is_in = |element: &Datum<'_>| all.iter().any(|own| own.sort_cmp(element).is_eq());
         let found = some.iter().all(|element| !element.is_null() && is_in(&element));
         return Ok(Value::Bool(found));

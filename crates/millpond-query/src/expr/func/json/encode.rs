@@ -6,7 +6,7 @@ use millpond_types::record::fields;
 
 use super::{made_value, object_bytes};
 use crate::error::{Result, SqlError};
-use crate::expr::cast::text_of;
+use crate::expr::cast::{text_of, write_text_of};
 use crate::expr::func::check_length;
 use crate::types::array::array_of;
 use crate::types::json::{escaped_length, to_jsonb, too_long, write_string};
@@ -67,6 +67,8 @@ pub(super) fn write_text(
         Datum::Other(JSON, bytes) => out.extend_from_slice(bytes),
         Datum::Other(JSONB, _) => out.extend_from_slice(text_of(datum, options).as_bytes()),
         Datum::Other(RECORD, bytes) => write_record(bytes, options, ",", out)?,
+        Datum::Text(text) => write_checked_string(text, out)?,
+        datum if is_numeric(datum) => write_number(datum, options, out),
         datum => {
             if let Some(array) = array_of(datum) {
                 let lengths: Vec<usize> =
@@ -74,16 +76,27 @@ pub(super) fn write_text(
                 let mut elements = array.iter();
                 return write_list(&lengths, &mut elements, options, ",", out);
             }
-            let text = text(datum, options);
-            if is_numeric(datum) && is_number(&text) {
-                out.extend_from_slice(text.as_bytes());
-            } else {
-                check_length(out.len() + escaped_length(&text))?;
-                write_string(&text, out);
-            }
+            write_checked_string(&text(datum, options), out)?;
         }
     }
     check_length(out.len())
+}
+
+/// Appends a string in quotes, unless it becomes too long.
+fn write_checked_string(text: &str, out: &mut Vec<u8>) -> Result<()> {
+    check_length(out.len() + escaped_length(text))?;
+    write_string(text, out);
+    Ok(())
+}
+
+/// Appends a number. One that JSON has not (NaN, and infinite ones) is a string.
+fn write_number(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_text_of(datum, options, out);
+    if !out.last().is_some_and(u8::is_ascii_digit) {
+        out.insert(start, b'"');
+        out.push(b'"');
+    }
 }
 
 /// Appends an array of these dimensions. `separator` stands between the outermost elements.

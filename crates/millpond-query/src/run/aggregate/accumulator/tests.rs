@@ -37,7 +37,7 @@ fn result(function: F, state: &Accumulator, is_float: bool) -> Value {
         _ if is_float => DataType::Float8,
         _ => DataType::Numeric { precision_scale: None },
     };
-    state.finish(function, ty, Datum::Null, &FormatOptions::default()).unwrap()
+    state.finish(function, ty, &FormatOptions::default()).unwrap()
 }
 
 proptest! {
