@@ -16,6 +16,7 @@ use crate::replacement::vacate;
 use crate::stats::{BackendKind, Event, IoContext};
 use crate::trace::TraceFlags;
 use crate::write_back::async_write::{self, WriteProgress};
+use millpond_sync::prefetch::prefetch;
 use std::fmt;
 use std::sync::Arc;
 
@@ -201,6 +202,32 @@ impl BufferSession {
         }
         drop(context);
         self.pin_with(rel, block, wait, ring)?.read(f)
+    }
+
+    /// Asks for the memory of what the pool knows of a page that will be read, or looked at with
+    /// [`BufferSession::look_ahead`], soon: a hint.
+    #[inline]
+    pub fn prefetch_entry(&self, rel: &RelHandle, block: BlockNumber) {
+        if let Some(number) = self.core.resident(rel, block)
+            && let Some(frame) = self.core.pool.frames.get(number as usize)
+        {
+            prefetch(frame);
+        }
+    }
+
+    /// Lets `f` look at a page that will be read soon, and ask for its memory with
+    /// [`PageView::prefetch`]. A hint: nothing happens if the page is not in memory, the look is no
+    /// use of the page, and what `f` sees may be torn.
+    #[inline]
+    pub fn look_ahead(
+        &self,
+        rel: &RelHandle,
+        block: BlockNumber,
+        mut f: impl FnMut(&PageView<'_>),
+    ) {
+        if let Some(number) = self.core.resident(rel, block) {
+            let _ = self.core.try_read(number, rel.0.page(block), &mut f);
+        }
     }
 
     /// Adds a page of zeros to the end of a fork and returns it latched.

@@ -9,8 +9,10 @@
 use super::{PageBytes, PageRead};
 use crate::PAGE_SIZE;
 use millpond_sync::audit;
+use millpond_sync::prefetch::prefetch;
 use std::cmp::Ordering as Order;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words in a page.
@@ -35,6 +37,14 @@ impl<'a> PageView<'a> {
     /// Copies the whole page.
     pub fn copy_page(&self, to: &mut PageBytes) {
         copy_out(self.words, to);
+    }
+
+    /// Asks the processor for the memory of some bytes that will be read soon: a hint.
+    #[inline]
+    pub fn prefetch(&self, bytes: Range<usize>) {
+        if let Some(words) = self.words.get(bytes.start / 8..bytes.end.div_ceil(8)) {
+            prefetch(words);
+        }
     }
 
     /// The `bytes` (1 to 8) bytes at `offset` as a little-endian integer.

@@ -40,6 +40,35 @@ fn hits_stay_in_memory() {
     assert_eq!((pool.stats().misses, pool.stats().hits), (4, 36));
 }
 
+/// A hint reads no page, counts nothing and is no use of the page. The clock sweep would let a page
+/// stay that is in use.
+#[test]
+fn hints_have_no_effect() {
+    let Bench { store, pool, .. } = clock_sweep_bench(2, 3);
+    let (session, rel) = pool.open();
+    number(&session, &rel, 0);
+    number(&session, &rel, 1);
+    let before = pool.stats();
+    let mut seen = Vec::new();
+    for block in 0..4 {
+        let block = BlockNumber(block);
+        session.prefetch_entry(&rel, block);
+        session.look_ahead(&rel, block, |page| {
+            page.prefetch(0..PAGE_SIZE);
+            page.prefetch(PAGE_SIZE - 3..PAGE_SIZE + 9);
+            page.prefetch(usize::MAX - 1..usize::MAX);
+            seen.push((block.0, page.u64(16)));
+        });
+    }
+    assert_eq!(seen, [(0, 0), (1, 1)]);
+    let after = pool.stats();
+    assert_eq!((after.hits, after.misses), (before.hits, before.misses));
+    assert_eq!(store.reads.load(Ordering::Relaxed), 2);
+    // Which pages leave is the same as without hints.
+    number(&session, &rel, 2);
+    assert!(session.core.resident(&rel, BlockNumber(0)).is_none());
+}
+
 /// Rule 7.
 #[test]
 fn changes_survive_eviction_and_flush_the_log_first() {

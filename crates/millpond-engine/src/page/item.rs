@@ -126,7 +126,7 @@ pub fn line_count<P: PageRead + ?Sized>(page: &P) -> u16 {
 
 /// The offset of line pointer `offset` (from one).
 #[inline]
-const fn line_at(offset: u16) -> usize {
+pub const fn line_at(offset: u16) -> usize {
     LINES + (offset as usize).wrapping_sub(1).wrapping_mul(LINE_LEN)
 }
 

@@ -34,6 +34,7 @@ pub struct IndexScan {
     again: Vec<Tid>,
     /// The rows of several entries on one page.
     run: Option<Box<heap::FetchedRun>>,
+    ahead: heap::Ahead,
     /// The look-ahead, once the scan is long.
     long: Option<Box<LongScan>>,
     /// The number of rows looked up before that.
@@ -104,6 +105,7 @@ impl IndexScan {
 
     fn forget_rows(&mut self) {
         self.again.clear();
+        self.ahead = heap::Ahead::default();
         if let Some(run) = &mut self.run {
             run.clear();
         }
@@ -162,6 +164,9 @@ impl IndexScan {
                 self.long = Some(Box::new(LongScan::new(ctx, ring, mem::take(&mut self.again))));
                 return self.next_of_run(reader, row);
             }
+            let read = self.again.len();
+            let most = (self.looked_up as usize).saturating_sub(read).max(self.least_together);
+            self.ahead.ask(ctx, heap, (read, most - 1), |place| cursor.peek(place));
             let found = match self.again.as_slice() {
                 [root] => heap::fetch(ctx, heap, *root, &target.snapshot, row.bytes_mut())?
                     .map(|tid| (row.tid, row.root) = (Some(tid), Some(*root)))

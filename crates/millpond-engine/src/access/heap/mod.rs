@@ -3,6 +3,7 @@
 //! Its rules are in README.md beside this file, cited as `(heap rule N)`.
 
 mod access_prune;
+mod ahead;
 mod change;
 pub mod check;
 pub mod fetch;
@@ -35,6 +36,7 @@ mod page_tests;
 #[cfg(test)]
 mod tests;
 
+pub use ahead::Ahead;
 pub use change::{ChangeOutcome, Changer};
 pub use fetch::{
     Liveness, Newest, fetch, fetch_at, fetch_newest, has_room_beside, header_at, liveness, root_of,

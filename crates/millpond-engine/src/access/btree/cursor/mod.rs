@@ -134,6 +134,17 @@ impl Cursor {
         }
     }
 
+    /// The row of an entry of the copied leaf, by its place behind the one returned last.
+    #[inline]
+    pub fn peek(&self, place: usize) -> Option<Tid> {
+        let mut rest = self.slots.clone();
+        let slot = match self.direction {
+            Direction::Forward => rest.nth(place),
+            Direction::Backward => rest.nth_back(place),
+        };
+        Some(Tid::from_u64(Node(&*self.page).row(slot?)))
+    }
+
     /// Appends the rows of the next entries of the copied leaf, as long as they are in this block
     /// of the table. It appends at most `most` of them.
     pub fn next_of_block(&mut self, block: BlockNumber, most: usize, into: &mut Vec<Tid>) {

@@ -1,0 +1,90 @@
+//! Asks for the memory of rows that a scan of an index will read soon.
+//!
+//! The order of an index leads to rows anywhere in the table. If they are in the pool but in no
+//! cache of the processor, it waits for main memory three times a row: for what the pool knows of
+//! the page, for the page's header and line pointer, and for the row itself. A scan knows the next
+//! entries. So it asks for the first of these some entries ahead, and for the others when what
+//! comes before has come.
+//!
+//! These are hints, without a use of the page in the pool's eyes. They cost about 50 nanoseconds a
+//! row, so a table that fits into the caches does without.
+
+use millpond_buffer::PAGE_SIZE;
+
+use super::relation::HeapRelation;
+use crate::access::Tid;
+use crate::ctx::Ctx;
+use crate::page::item;
+
+/// How many entries ahead their pages' entries in the pool are asked for, then their line pointers,
+/// then their rows.
+const PAGES_AHEAD: usize = 12;
+const LINES_AHEAD: usize = 8;
+const ROWS_AHEAD: usize = 4;
+/// A row's memory up to this length.
+const MOST_BYTES: usize = 256;
+/// A smaller table fits into the caches. In tests most tables are large.
+const LEAST_BLOCKS: u32 = if cfg!(test) { 2 } else { (4 << 20) / PAGE_SIZE as u32 };
+
+/// How many of the next entries have been asked for.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    pages: usize,
+    lines: usize,
+    rows: usize,
+}
+
+impl Ahead {
+    /// Asks for entries behind the `read` ones that are read next, at most for `most`. `next` has an
+    /// entry by its place behind those.
+    #[inline]
+    pub fn ask(
+        &mut self,
+        ctx: &Ctx,
+        heap: &HeapRelation,
+        (read, most): (usize, usize),
+        next: impl Fn(usize) -> Option<Tid>,
+    ) {
+        if heap.block_count() < LEAST_BLOCKS {
+            return;
+        }
+        self.pages = self.pages.saturating_sub(read);
+        self.lines = self.lines.saturating_sub(read);
+        self.rows = self.rows.saturating_sub(read);
+        while self.pages < PAGES_AHEAD.min(most)
+            && let Some(tid) = next(self.pages)
+        {
+            ctx.buffers().prefetch_entry(&heap.main, tid.block);
+            self.pages += 1;
+        }
+        while self.lines < LINES_AHEAD.min(self.pages)
+            && let Some(tid) = next(self.lines)
+        {
+            ask_for_line(ctx, heap, tid);
+            self.lines += 1;
+        }
+        // Those that were asked for just now have not come yet, but there may be no others.
+        while self.rows < ROWS_AHEAD.min(self.lines)
+            && let Some(tid) = next(self.rows)
+        {
+            ask_for_row(ctx, heap, tid);
+            self.rows += 1;
+        }
+    }
+}
+
+fn ask_for_line(ctx: &Ctx, heap: &HeapRelation, tid: Tid) {
+    ctx.buffers().look_ahead(&heap.main, tid.block, |page| {
+        page.prefetch(0..item::LINES);
+        let line = item::line_at(tid.offset);
+        page.prefetch(line..line + item::LINE_LEN);
+    });
+}
+
+fn ask_for_row(ctx: &Ctx, heap: &HeapRelation, tid: Tid) {
+    ctx.buffers().look_ahead(&heap.main, tid.block, |page| {
+        if let Some(row) = item::line(page, tid.offset).item() {
+            page.prefetch(row.start..row.end.min(row.start + MOST_BYTES));
+        }
+    });
+}
