@@ -14,13 +14,41 @@ impl Expr {
     pub fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
         // Most expressions are these, and to call the rest takes as long as to evaluate them.
         match self {
-            Expr::Column(column) => Ok(Val::Borrowed(self::column(&env.row, *column)?)),
+            Expr::Column(_) | Expr::Param(_) | Expr::Const(_) => {
+                Ok(Val::Borrowed(self.given(env)?))
+            }
+            _ => self.eval_any(env),
+        }
+    }
+
+    /// The value, borrowed. One that is computed is put into `held`: most are not, and to make a
+    /// [`Val`] of those and take it apart costs more than to find them.
+    #[inline]
+    pub(crate) fn operand<'h, 'a: 'h>(
+        &'a self,
+        env: &Env<'a>,
+        held: &'h mut Val<'a>,
+    ) -> Result<Datum<'h>> {
+        match self {
+            Expr::Column(_) | Expr::Param(_) | Expr::Const(_) => self.given(env),
+            _ => {
+                *held = self.eval_any(env)?;
+                Ok(held.datum())
+            }
+        }
+    }
+
+    /// The value of what is not computed.
+    #[inline]
+    fn given<'a>(&'a self, env: &Env<'a>) -> Result<Datum<'a>> {
+        match self {
+            Expr::Column(column) => self::column(&env.row, *column),
+            Expr::Const(value) => Ok(value.as_datum()),
             Expr::Param(number) => match env.params.get(*number) {
-                Some(value) => Ok(Val::Borrowed(value.as_datum())),
+                Some(value) => Ok(value.as_datum()),
                 None => Err(missing_param(*number)),
             },
-            Expr::Const(value) => Ok(Val::Borrowed(value.as_datum())),
-            _ => self.eval_any(env),
+            _ => Err(SqlError::internal("an expression that is computed")),
         }
     }
 
@@ -36,10 +64,11 @@ impl Expr {
             | Expr::Distinct(..)
             | Expr::In(..)
             | Expr::Like(_) => Val::Borrowed(self.truth(env)?.map_or(Datum::Null, Datum::Bool)),
-            Expr::Neg(e) => arith::negate(e.eval(env)?.datum())?.into(),
+            Expr::Neg(e) => arith::negate(e.operand(env, &mut Val::null())?)?.into(),
             Expr::Arith(op, pair) => {
-                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
-                arith::apply(*op, a.datum(), b.datum())?.into()
+                let (mut a, mut b) = (Val::null(), Val::null());
+                let (a, b) = (pair.0.operand(env, &mut a)?, pair.1.operand(env, &mut b)?);
+                arith::apply(*op, a, b)?.into()
             }
             Expr::Case(whens, otherwise) => {
                 for (when, then) in whens {
@@ -109,21 +138,23 @@ impl Expr {
                 {
                     return Ok(Some(op.holds(a.value.cmp(&b.value))));
                 }
-                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
-                a.datum().sql_cmp(&b.datum()).map(|order| op.holds(order))
+                let (mut a, mut b) = (Val::null(), Val::null());
+                let (a, b) = (pair.0.operand(env, &mut a)?, pair.1.operand(env, &mut b)?);
+                a.sql_cmp(&b).map(|order| op.holds(order))
             }
             Expr::And(list) => all(list, env)?,
             Expr::Or(list) => any(list, env)?,
             Expr::Not(e) => e.truth(env)?.map(|truth| !truth),
-            Expr::IsNull(e, not) => Some(e.eval(env)?.is_null() != *not),
+            Expr::IsNull(e, not) => Some(e.operand(env, &mut Val::null())?.is_null() != *not),
             Expr::IsBool(e, what, not) => Some((e.truth(env)? == *what) != *not),
             Expr::Distinct(pair, not) => {
-                let (a, b) = (pair.0.eval(env)?, pair.1.eval(env)?);
-                Some(is_distinct(&a.datum(), &b.datum()) != *not)
+                let (mut a, mut b) = (Val::null(), Val::null());
+                let (a, b) = (pair.0.operand(env, &mut a)?, pair.1.operand(env, &mut b)?);
+                Some(is_distinct(&a, &b) != *not)
             }
             Expr::In(e, list, not) => is_in(e, list, env)?.map(|found| found != *not),
             Expr::Like(like) => self::like(like, env)?,
-            _ => truth(&self.eval(env)?.datum()),
+            _ => truth(&self.operand(env, &mut Val::null())?),
         })
     }
 
@@ -232,10 +263,11 @@ fn is_in(e: &Expr, list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
     {
         return Ok(Some(found));
     }
-    let value = e.eval(env)?;
+    let mut held = Val::null();
+    let value = e.operand(env, &mut held)?;
     let mut result = Some(false);
     for candidate in list {
-        match value.datum().sql_cmp(&candidate.eval(env)?.datum()) {
+        match value.sql_cmp(&candidate.operand(env, &mut Val::null())?) {
             Some(order) if order.is_eq() => return Ok(Some(true)),
             Some(_) => {}
             None => result = None,
@@ -245,9 +277,11 @@ fn is_in(e: &Expr, list: &[Expr], env: &Env<'_>) -> Result<Option<bool>> {
 }
 
 fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
-    let (value, pattern) = (parts.value.eval(env)?, parts.pattern.eval(env)?);
+    let (mut value, mut pattern) = (Val::null(), Val::null());
+    let value = parts.value.operand(env, &mut value)?;
+    let pattern = parts.pattern.operand(env, &mut pattern)?;
     let escape = parts.escape.as_ref().map(|e| e.eval(env)).transpose()?;
-    let (Datum::Text(text), Datum::Text(pattern)) = (value.datum(), pattern.datum()) else {
+    let (Datum::Text(text), Datum::Text(pattern)) = (value, pattern) else {
         return Ok(None);
     };
     let escaped = match escape.as_ref().map(Val::datum) {

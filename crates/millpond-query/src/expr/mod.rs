@@ -346,6 +346,10 @@ pub enum Val<'a> {
 }
 
 impl Val<'_> {
+    pub(crate) const fn null() -> Self {
+        Self::Borrowed(Datum::Null)
+    }
+
     /// The value, borrowed.
     #[inline]
     pub fn datum(&self) -> Datum<'_> {

@@ -1,4 +1,4 @@
-//! Decimal numbers of expressions over columns, constants and `+ - *`, without a [`Val`] for
+//! Decimal numbers of expressions over columns, constants, `+ - *` and rounding, without a [`Val`] for
 //! each part.
 //!
 //! Most such numbers fit a machine's integer (see [`Small`]). To store each step's result as a
@@ -23,6 +23,15 @@ impl Expr {
             Expr::Column(column) => small_column(env, *column),
             Expr::Const(Value::Numeric(value)) => value.as_ref().small(),
             Expr::Arith(op, pair) => computed(*op, pair, env),
+            Expr::Func(func, args) => {
+                let compute = func.of_small()?;
+                let second = match args.get(1) {
+                    None => 0,
+                    Some(Expr::Const(Value::Int4(second))) => *second,
+                    Some(_) => return None,
+                };
+                compute(args.first()?.small(env)?, second)
+            }
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ use super::{Aggregate, Planner, UsableIndexes, access};
 use crate::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, beyond};
-use crate::expr::{Env, Expr};
+use crate::expr::{Env, Expr, Val};
 
 /// One key of an ORDER BY that has to be sorted by.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ impl SortKey {
     pub(crate) fn push(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<()> {
         match self.expr.int(env) {
             Some(int) => encode_sort_int(int, self.order(), key),
-            None => self.push_value(&self.expr.eval(env)?.datum(), key),
+            None => self.push_value(&self.expr.operand(env, &mut Val::null())?, key),
         }
         Ok(())
     }

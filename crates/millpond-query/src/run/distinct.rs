@@ -7,7 +7,7 @@ use super::state::State;
 use super::{Context, datum_key, kept, parts};
 use crate::analyze::tree::Slot;
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, Val};
 use crate::memory::Held;
 use crate::plan::query::node::Node;
 
@@ -76,7 +76,7 @@ impl DistinctState {
                     datum_key::push_int(int.value, &mut self.key);
                     continue;
                 }
-                datum_key::push(&key.eval(&env)?.datum(), &mut self.key);
+                datum_key::push(&key.operand(&env, &mut Val::null())?, &mut self.key);
             }
             if sorted {
                 if self.last.as_ref() != Some(&self.key) {

@@ -11,12 +11,12 @@ const EXACT_POWER_IN_F64: u32 = 22;
 impl Small {
     /// Rounds half away from zero to `scale` digits after the point (before it, if negative), and
     /// shows that many.
-    pub(super) fn round(self, scale: i16) -> Option<Self> {
+    pub fn round(self, scale: i16) -> Option<Self> {
         self.cut(scale, |magnitude, unit| magnitude.checked_add(unit / 2))
     }
 
     /// Cuts behind `places` digits after the point (before it, if negative), and shows that many.
-    pub(super) fn truncate(self, places: i16) -> Option<Self> {
+    pub fn truncate(self, places: i16) -> Option<Self> {
         self.cut(places, |magnitude, _| Some(magnitude))
     }
 

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use millpond_types::numeric::Small;
 use millpond_types::other;
 
 use super::Body;
@@ -104,7 +105,12 @@ pub(crate) struct Proc {
     /// An argument that is NULL makes the result NULL.
     pub(crate) strict: bool,
     pub(super) body: Body,
+    pub(super) small: Option<OfSmall>,
 }
+
+/// What a function makes of a decimal number that fits a machine's integer and of an integer, which
+/// is 0 if there is no second argument. `None`: the function's body says what it is.
+pub(in crate::expr) type OfSmall = fn(Small, i32) -> Option<Small>;
 
 impl std::fmt::Debug for Proc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -121,10 +127,15 @@ pub(super) const fn proc(
     body: Body,
 ) -> Proc {
     let volatility = Volatility::Immutable;
-    Proc { oid, name, args, variadic: false, result, volatility, strict: true, body }
+    Proc { oid, name, args, variadic: false, result, volatility, strict: true, body, small: None }
 }
 
 impl Proc {
+    pub(super) const fn of_small(mut self, small: OfSmall) -> Self {
+        self.small = Some(small);
+        self
+    }
+
     pub(super) const fn stable(mut self) -> Self {
         self.volatility = Volatility::Stable;
         self

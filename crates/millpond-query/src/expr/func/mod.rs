@@ -171,6 +171,11 @@ impl Func {
         Func(proc)
     }
 
+    /// How it is computed of small decimal numbers, if it can be.
+    pub(super) fn of_small(self) -> Option<catalog::OfSmall> {
+        self.0.small
+    }
+
     /// The function of that name with these arguments, for what the binder itself calls.
     pub(crate) fn exactly(name: &str, args: &[Param]) -> Result<Self> {
         let found = catalog::named(name).iter().find(|proc| proc.args == args);
@@ -303,21 +308,24 @@ pub(super) fn call<'a>(func: Func, args: &'a [Expr], env: &Env<'a>) -> Result<Va
     }
     // Collecting the arguments costs as much as most calls.
     match args {
-        [a] => {
-            let a = a.eval(env)?;
-            call_with(proc, &[a.datum()], env)
-        }
+        [a] => call_with(proc, &[a.operand(env, &mut Val::null())?], env),
         [a, b] => {
-            let (a, b) = (a.eval(env)?, b.eval(env)?);
-            call_with(proc, &[a.datum(), b.datum()], env)
+            let held = &mut [Val::null(), Val::null()];
+            let [of_a, of_b] = held;
+            call_with(proc, &[a.operand(env, of_a)?, b.operand(env, of_b)?], env)
         }
         [a, b, c] => {
-            let (a, b, c) = (a.eval(env)?, b.eval(env)?, c.eval(env)?);
-            call_with(proc, &[a.datum(), b.datum(), c.datum()], env)
+            let held = &mut [Val::null(), Val::null(), Val::null()];
+            let [of_a, of_b, of_c] = held;
+            let args = [a.operand(env, of_a)?, b.operand(env, of_b)?, c.operand(env, of_c)?];
+            call_with(proc, &args, env)
         }
         [a, b, c, d] => {
-            let (a, b, c, d) = (a.eval(env)?, b.eval(env)?, c.eval(env)?, d.eval(env)?);
-            call_with(proc, &[a.datum(), b.datum(), c.datum(), d.datum()], env)
+            let held = &mut [Val::null(), Val::null(), Val::null(), Val::null()];
+            let [of_a, of_b, of_c, of_d] = held;
+            let (a, b) = (a.operand(env, of_a)?, b.operand(env, of_b)?);
+            let (c, d) = (c.operand(env, of_c)?, d.operand(env, of_d)?);
+            call_with(proc, &[a, b, c, d], env)
         }
         _ => {
             let mut values = smallvec::SmallVec::<[Val<'a>; 4]>::new();

@@ -21,16 +21,20 @@ pub(super) static PROCS: &[Proc] = &[
     proc(1711, "ceil", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| ceil(x))),
     proc(2167, "ceiling", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| ceil(x))),
     proc(1712, "floor", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| floor(x))),
-    proc(1708, "round", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| x.round(0))),
+    proc(1708, "round", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| x.round(0)))
+        .of_small(|x, _| x.round(0)),
     proc(
         1707,
         "round",
         &[NUMERIC, INT4],
         NUMERIC,
         body!(|x: NumericRef<'_>, n: i32| x.round(scale(n))),
-    ),
-    proc(1710, "trunc", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| trunc(x, 0))),
-    proc(1709, "trunc", &[NUMERIC, INT4], NUMERIC, body!(|x: NumericRef<'_>, n: i32| trunc(x, n))),
+    )
+    .of_small(|x, n| x.round(scale(n))),
+    proc(1710, "trunc", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| trunc(x, 0)))
+        .of_small(|x, _| x.truncate(0)),
+    proc(1709, "trunc", &[NUMERIC, INT4], NUMERIC, body!(|x: NumericRef<'_>, n: i32| trunc(x, n)))
+        .of_small(|x, n| x.truncate(scale(n))),
     proc(1706, "sign", &[NUMERIC], NUMERIC, body!(|x: NumericRef<'_>| sign(x))),
     proc(
         1728,

@@ -392,7 +392,12 @@ fn split_part<'a>(s: &'a str, separator: &str, n: i32) -> Result<&'a str> {
     if separator.is_empty() {
         return Ok(if place == 0 { s } else { "" });
     }
-    let part = if n > 0 { s.split(separator).nth(place) } else { from_end(s, separator, place) };
+    let part = match separator.as_bytes() {
+        // One character is found faster than a text.
+        [one @ 0..0x80] if n > 0 => s.split(char::from(*one)).nth(place),
+        _ if n > 0 => s.split(separator).nth(place),
+        _ => from_end(s, separator, place),
+    };
     Ok(part.unwrap_or(""))
 }
 

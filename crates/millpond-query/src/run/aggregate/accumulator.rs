@@ -10,7 +10,7 @@ use crate::analyze::tree::{AggregateFunction as F, JsonKind};
 use crate::error::{Result, SqlError};
 use crate::expr::int::of_column;
 use crate::expr::json_aggregate as json;
-use crate::expr::{Arith, Env, Expr, arith, check_length};
+use crate::expr::{Arith, Env, Expr, Val, arith, check_length};
 use crate::types::FormatOptions;
 use crate::{DataType, Datum, Value};
 
@@ -139,7 +139,7 @@ impl Accumulator {
         {
             return self.add_small(small);
         }
-        self.add(function, expr.eval(env)?.datum(), Datum::Null)
+        self.add(function, expr.operand(env, &mut Val::null())?, Datum::Null)
     }
 
     /// Takes a number in, for a count, a sum or an average.

@@ -80,7 +80,7 @@ impl Groups {
         for expr in exprs {
             match expr.int(&env) {
                 Some(int) => datum_key::push_int(int.value, &mut self.key),
-                None => datum_key::push(&expr.eval(&env)?.datum(), &mut self.key),
+                None => datum_key::push(&expr.operand(&env, &mut Val::null())?, &mut self.key),
             }
         }
         Ok(())

@@ -37,6 +37,9 @@ pub(crate) struct FloatMoments {
 impl Moments {
     pub(super) fn add(&mut self, datum: Datum<'_>) -> Result<()> {
         self.count += 1;
+        if let Datum::Float8(value) = datum {
+            return self.floats.get_or_insert_default().add(value);
+        }
         match (datum, datum.as_i64()) {
             (_, Some(int)) if self.exact.is_none() => {
                 let int = i128::from(int);

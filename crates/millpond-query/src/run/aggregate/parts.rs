@@ -126,7 +126,7 @@ impl PartGroups {
         for key in &parts.keys {
             match key.int(env) {
                 Some(int) => datum_key::push_int(int.value, &mut self.key),
-                None => datum_key::push(&key.eval(env)?.datum(), &mut self.key),
+                None => datum_key::push(&key.operand(env, &mut Val::null())?, &mut self.key),
             }
         }
         // To compare memory of no bytes is slow where there is no memory: a processor's masked load

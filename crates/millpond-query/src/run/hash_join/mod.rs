@@ -21,7 +21,7 @@ use super::state::State;
 use super::{Context, SlotRow, datum_key, kept, parts};
 use crate::analyze::tree::{JoinKind, Slot};
 use crate::error::Result;
-use crate::expr::{Env, Expr};
+use crate::expr::{Env, Expr, Val};
 use crate::memory::{Cursor, Held, PartRows, Resources, RowStore};
 use crate::plan::query::node::HashJoin;
 
@@ -426,11 +426,12 @@ pub(super) fn set_key<'e>(
             datum_key::push_int(int.value, key);
             continue;
         }
-        let value = expr.eval(env)?;
+        let mut held = Val::null();
+        let value = expr.operand(env, &mut held)?;
         if value.is_null() {
             return Ok(false);
         }
-        datum_key::push(&value.datum(), key);
+        datum_key::push(&value, key);
     }
     Ok(true)
 }
