@@ -1,5 +1,5 @@
-//! Decimal numbers of expressions over columns, constants, `+ - *` and rounding, without a [`Val`] for
-//! each part.
+//! Decimal numbers of expressions over columns, constants, `+ - *` and rounding, without a [`Val`]
+//! for each part.
 //!
 //! Most such numbers fit a machine's integer (see [`Small`]). To store each step's result as a
 //! value and to read it again takes longer than the arithmetic. What is NULL, does not fit or is of
