@@ -226,7 +226,7 @@ impl BufferSession {
         mut f: impl FnMut(&PageView<'_>),
     ) {
         if let Some(number) = self.core.resident(rel, block) {
-            let _ = self.core.try_read(number, rel.0.page(block), &mut f);
+            self.core.look_at(number, rel.0.page(block), &mut f);
         }
     }
 

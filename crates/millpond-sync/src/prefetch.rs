@@ -6,11 +6,11 @@
 //! no memory ordering, writes nothing and cannot fail. On an unmapped address it does nothing. The
 //! functions have an effect on x86-64 only: stable Rust has no prefetch for aarch64.
 //!
-//! A scan of an index that leads to rows all over a large table knows the next rows, too.
+//! In the same way a scan of an index prefetches the rows that it leads to next.
 //!
 //! **What it buys.** With 397 clients and 128 MB, 5% more point selects (118,400 a second, not
-//! 112,800). With 27 clients, nothing that can be measured. Scans of an index in an order that the
-//! table has not: 33 ms for 58,000 rows become 19.
+//! 112,800). With 27 clients, nothing that can be measured. An index scan of 58,000 rows in an order other
+//! than the table's takes 19 ms instead of 33 (Intel Xeon, virtual, 2026-11-29).
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;

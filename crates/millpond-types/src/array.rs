@@ -88,7 +88,7 @@ impl<'a> ArrayRef<'a> {
     }
 }
 
-/// So many bytes there is room for at first for each element, and for at most so many of them.
+/// Bytes reserved for each element at first, up to `MOST_ROOM_FOR` elements.
 const ROOM_OF_ELEMENT: usize = 12;
 const MOST_ROOM_FOR: usize = 256;
 

@@ -114,6 +114,14 @@ impl SessionCore {
         }
     }
 
+    /// Shows a page to `f` if a frame holds it. Nothing says whether it changed meanwhile.
+    #[inline]
+    pub(crate) fn look_at(&self, number: u32, page: PageId, f: &mut impl FnMut(&PageView<'_>)) {
+        if let Some(frame) = self.pool.frames.get(number as usize) {
+            let _ = frame.try_read(page, || f(&PageView::new(self.pool.words(number))));
+        }
+    }
+
     /// Reads from a pinned page: optimistically, or under its latch if the page keeps changing. The
     /// pin has already been counted as a use.
     pub(crate) fn read_pinned<R>(

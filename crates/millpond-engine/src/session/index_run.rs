@@ -8,7 +8,7 @@
 
 use millpond_buffer::{BlockNumber, ReadStream, RelHandle, Ring};
 
-use crate::access::heap::{Ahead, FetchedRun, HeapRelation};
+use crate::access::heap::{FetchedRun, HeapRelation, RowPrefetch};
 use crate::access::{Tid, btree};
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
@@ -36,7 +36,7 @@ pub(super) struct LongScan {
     pages: usize,
     /// There are no more leaves.
     ended: bool,
-    ahead: Ahead,
+    prefetch: RowPrefetch,
     run: FetchedRun,
 }
 
@@ -61,7 +61,7 @@ impl LongScan {
             told: 0,
             pages: 1,
             ended: false,
-            ahead: Ahead::default(),
+            prefetch: RowPrefetch::default(),
             run: FetchedRun::default(),
         }
     }
@@ -96,7 +96,7 @@ impl LongScan {
         self.stream.peek(session, &heap.main, wait, ring, &mut blocks);
         let Some((_, end)) = page_run(&self.entries, self.at) else { return Ok(false) };
         let read = (end - self.at, usize::MAX);
-        self.ahead.ask(ctx, heap, read, |place| self.entries.get(end + place).copied());
+        self.prefetch.prefetch(ctx, heap, read, |place| self.entries.get(end + place).copied());
         self.run.fetch(ctx, heap, &self.entries[self.at..end], snapshot, ring)?;
         self.stream.advance();
         self.at = end;

@@ -12,7 +12,7 @@ use millpond_buffer::{BlockNumber, PAGE_SIZE, ReadStream, RelHandle};
 use super::Session;
 use crate::access::Tid;
 use crate::access::btree::{ManyLookups, SortedKeys};
-use crate::access::heap::{self, Ahead, FetchedRun, HeapRelation};
+use crate::access::heap::{self, FetchedRun, HeapRelation, RowPrefetch};
 use crate::catalog::{IndexDef, TableDef};
 use crate::ctx::Ctx;
 use crate::error::EngineResult;
@@ -211,12 +211,12 @@ impl LookupBatch {
             }
         };
         let mut blocks = found.chunk_by(on_one_page).filter_map(block);
-        let (mut ahead, mut read) = (Ahead::default(), 0);
+        let (mut prefetch, mut read) = (RowPrefetch::default(), 0);
         for part in found.chunk_by(on_one_page) {
             ctx.check_interrupts()?;
             read += part.len();
             let next = |place: usize| found.get(read + place).map(|(_, root)| *root);
-            ahead.ask(ctx, heap, (part.len(), usize::MAX), next);
+            prefetch.prefetch(ctx, heap, (part.len(), usize::MAX), next);
             stream.peek(ctx.buffers(), &heap.main, ctx.wait(), None, &mut || blocks.next());
             if let [(key, root)] = part {
                 if let Some(tid) = heap::fetch(ctx, heap, *root, at, row)? {

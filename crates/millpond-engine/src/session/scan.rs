@@ -34,7 +34,7 @@ pub struct IndexScan {
     again: Vec<Tid>,
     /// The rows of several entries on one page.
     run: Option<Box<heap::FetchedRun>>,
-    ahead: heap::Ahead,
+    prefetch: heap::RowPrefetch,
     /// The look-ahead, once the scan is long.
     long: Option<Box<LongScan>>,
     /// The number of rows looked up before that.
@@ -105,7 +105,7 @@ impl IndexScan {
 
     fn forget_rows(&mut self) {
         self.again.clear();
-        self.ahead = heap::Ahead::default();
+        self.prefetch = heap::RowPrefetch::default();
         if let Some(run) = &mut self.run {
             run.clear();
         }
@@ -166,7 +166,8 @@ impl IndexScan {
             }
             let read = self.again.len();
             let most = (self.looked_up as usize).saturating_sub(read).max(self.least_together);
-            self.ahead.ask(ctx, heap, (read, most - 1), |place| cursor.peek(place));
+            self.prefetch
+                .prefetch(ctx, heap, (read, most.saturating_sub(1)), |place| cursor.peek(place));
             let found = match self.again.as_slice() {
                 [root] => heap::fetch(ctx, heap, *root, &target.snapshot, row.bytes_mut())?
                     .map(|tid| (row.tid, row.root) = (Some(tid), Some(*root)))

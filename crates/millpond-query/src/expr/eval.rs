@@ -38,7 +38,7 @@ impl Expr {
         }
     }
 
-    /// The value of what is not computed.
+    /// The value of a column, a parameter or a constant.
     #[inline]
     fn given<'a>(&'a self, env: &Env<'a>) -> Result<Datum<'a>> {
         match self {
@@ -103,9 +103,9 @@ impl Expr {
                 }
             }
             Expr::Concat(_) => {
-                let mut parts = SmallVec::new();
+                let mut parts = Parts::default();
                 self.parts(env, &mut parts)?;
-                joined(&parts)?.into()
+                parts.joined().into()
             }
             Expr::Func(func, args) => func::call(*func, args, env)?,
             Expr::SubPlan(call) => match env.subplans {
@@ -116,14 +116,13 @@ impl Expr {
         })
     }
 
-    /// The values that a chain of `||` joins.
+    /// Computes the values that a chain of `||` joins.
     fn parts<'a>(&'a self, env: &Env<'a>, parts: &mut Parts<'a>) -> Result<()> {
         if let Expr::Concat(pair) = self {
             pair.0.parts(env, parts)?;
             return pair.1.parts(env, parts);
         }
-        parts.push(self.eval(env)?);
-        Ok(())
+        parts.push(self.eval(env)?)
     }
 
     /// The value of a condition; `None` is unknown.
@@ -164,36 +163,56 @@ impl Expr {
     }
 }
 
-/// The values that a chain of `||` joins.
-type Parts<'a> = SmallVec<[Val<'a>; 5]>;
+/// Texts, or byte strings, that a chain of `||` joins. One that is NULL makes the whole NULL.
+#[derive(Default)]
+struct Parts<'a> {
+    values: SmallVec<[Val<'a>; 5]>,
+    length: usize,
+    is_null: bool,
+}
 
-/// Texts, or byte strings, put together at once. A part that is NULL makes the whole NULL.
-fn joined(parts: &[Val<'_>]) -> Result<Value> {
-    let mut length = 0;
-    for part in parts {
-        length += match part.datum() {
-            Datum::Text(part) => part.len(),
-            Datum::Bytea(part) => part.len(),
-            _ => return Ok(Value::Null),
+impl<'a> Parts<'a> {
+    fn push(&mut self, value: Val<'a>) -> Result<()> {
+        let length = match value.datum() {
+            Datum::Text(text) => text.len(),
+            Datum::Bytea(bytes) => bytes.len(),
+            _ => {
+                self.is_null = true;
+                self.values.clear();
+                return Ok(());
+            }
         };
+        // Before the next one is computed: many long ones don't fit into memory.
+        self.length += length;
+        func::check_length(self.length)?;
+        if !self.is_null {
+            self.values.push(value);
+        }
+        Ok(())
     }
-    func::check_length(length)?;
-    if let Some(Datum::Bytea(_)) = parts.first().map(Val::datum) {
-        let mut joined = Vec::with_capacity(length);
-        for part in parts {
-            if let Datum::Bytea(part) = part.datum() {
-                joined.extend_from_slice(part);
+
+    /// All of them in one piece of memory.
+    fn joined(&self) -> Value {
+        if self.is_null {
+            return Value::Null;
+        }
+        if let Some(Datum::Bytea(_)) = self.values.first().map(Val::datum) {
+            let mut joined = Vec::with_capacity(self.length);
+            for value in &self.values {
+                if let Datum::Bytea(part) = value.datum() {
+                    joined.extend_from_slice(part);
+                }
+            }
+            return Value::Bytea(joined);
+        }
+        let mut joined = String::with_capacity(self.length);
+        for value in &self.values {
+            if let Datum::Text(part) = value.datum() {
+                joined.push_str(part);
             }
         }
-        return Ok(Value::Bytea(joined));
+        Value::Text(joined)
     }
-    let mut joined = String::with_capacity(length);
-    for part in parts {
-        if let Datum::Text(part) = part.datum() {
-            joined.push_str(part);
-        }
-    }
-    Ok(Value::Text(joined))
 }
 
 /// A boolean's truth; `None` is unknown.

@@ -23,7 +23,8 @@ const FAN_IN: usize = 16;
 
 /// Rows that there is room for at first.
 const FIRST_ROWS: usize = 16;
-/// Runs are merged as they are unless there are more than so many, and shorter than so many rows.
+/// Runs are merged as they are if there are at most `FEW_RUNS`, and one more for each `LEAST_RUN`
+/// rows. Otherwise the rows are sorted anew.
 const FEW_RUNS: usize = 4;
 const LEAST_RUN: usize = 256;
 /// Rows that are sorted without a look whether the statement is to stop.

@@ -20,6 +20,9 @@ const SORTED: &[&str] = &[
     "select i.id, i.line, p.name from item i join part p on p.id + 0 = i.part order by p.size, p.name",
     "select i.id, p.name from item i left join part p on p.id = i.part order by p.name nulls first limit 9",
     "select o.id, i.v from ord o join item i on i.id = o.id where i.line = 1 order by i.n * o.total desc limit 30",
+    // Rows that join with many: a thread gives several runs of one chunk.
+    "select i.id, l.note, i.v from item i join loose l on l.part = i.part order by l.note desc, i.v limit 900",
+    "select i.id, l.note, repeat(i.v, 9) from item i join loose l on l.part = i.part order by i.n % 7",
     // Sorts within a query.
     "select distinct on (part) part, id, n from item order by part, n desc",
     "select id, line, row_number() over (partition by part order by v), sum(n) over (partition by part order by v) \
@@ -32,6 +35,12 @@ const SORTED: &[&str] = &[
 #[test]
 fn rows_are_sorted_as_by_one_thread() {
     each_is_as_of_one_thread(SORTED);
+    let (_fresh, mut c) = with_tables();
+    together(&mut c);
+    for query in SORTED {
+        let shown = plan(&mut c, query);
+        assert!(shown.contains("Gather Merge"), "{query}\n{shown}");
+    }
 }
 
 #[test]
@@ -49,6 +58,10 @@ fn what_does_not_fit_is_sorted_in_files() {
         let shown = plan(&mut c, query);
         assert!(shown.contains("Gather Merge"), "{shown}");
         assert!(rows(&mut c, query) == expected, "{query}");
+        c.batch("set temp_file_limit = 0").unwrap();
+        let error = c.query(query, &[]).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{query}");
+        c.batch("set temp_file_limit = -1").unwrap();
         assert_eq!(fresh.database.query_memory_used(), 0);
     }
 }
@@ -74,9 +87,8 @@ fn a_key_that_fails_is_the_statements_error() {
     }
 }
 
-/// The first rows of a sort that is asked for again are sorted anew.
 #[test]
-fn cursors_and_prepared_statements_sort_again() {
+fn prepared_statements_sort_again() {
     let (_fresh, mut c) = with_tables();
     let query = "select id, line from item where line <> $1 order by v, id limit 40";
     alone(&mut c);
@@ -84,6 +96,7 @@ fn cursors_and_prepared_statements_sort_again() {
     let two = c.query(query, &[2.into()]).unwrap().rows;
     assert_ne!(one, two);
     together(&mut c);
+    assert!(plan(&mut c, &query.replace("$1", "1")).contains("Gather Merge"));
     for _ in 0..4 {
         assert_eq!(c.query(query, &[1.into()]).unwrap().rows, one);
         assert_eq!(c.query(query, &[2.into()]).unwrap().rows, two);

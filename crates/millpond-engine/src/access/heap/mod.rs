@@ -3,7 +3,6 @@
 //! Its rules are in README.md beside this file, cited as `(heap rule N)`.
 
 mod access_prune;
-mod ahead;
 mod change;
 pub mod check;
 pub mod fetch;
@@ -21,6 +20,7 @@ pub mod prune;
 pub mod record;
 pub mod redo;
 pub mod relation;
+mod row_prefetch;
 pub(crate) mod row_turn;
 pub mod scan;
 mod scan_blocks;
@@ -36,7 +36,6 @@ mod page_tests;
 #[cfg(test)]
 mod tests;
 
-pub use ahead::Ahead;
 pub use change::{ChangeOutcome, Changer};
 pub use fetch::{
     Liveness, Newest, fetch, fetch_at, fetch_newest, has_room_beside, header_at, liveness, root_of,
@@ -47,6 +46,7 @@ pub use insert::{InsertOptions, NewRow, insert, insert_many};
 pub use lock::{Intent, WantedLock, lock_row, lock_successor};
 pub use page::MAX_PAYLOAD;
 pub use relation::{HeapCounters, HeapCounts, HeapEvent, HeapRelation};
+pub use row_prefetch::RowPrefetch;
 pub use scan::{HeapScan, PageRows, count_rows};
 pub(crate) use scan::{first_block, report_block};
 pub use scan_blocks::{ParallelBlocks, ScanBlocks};

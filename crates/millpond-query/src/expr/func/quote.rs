@@ -175,7 +175,7 @@ fn argument_number(number: i32) -> Result<usize> {
     }
 }
 
-/// So many bytes there is room for at first for each argument.
+/// Bytes reserved for each argument at first.
 const ROOM_OF_ARGUMENT: usize = 16;
 
 fn format(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {

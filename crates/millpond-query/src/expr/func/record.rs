@@ -23,7 +23,7 @@ pub(in crate::expr) static FIELD: Proc =
 pub(in crate::expr) static IS_NULL: Proc =
     proc(0, "row_is_null", &[RECORD_TYPE, BOOL], BOOL, Body::Datums(is_null)).called_on_null();
 
-/// So many bytes there is room for at first for each value.
+/// Bytes reserved for each value at first.
 const ROOM_OF_VALUE: usize = 12;
 
 fn make(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {

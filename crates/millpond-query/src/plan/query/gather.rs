@@ -127,7 +127,7 @@ impl Marking<'_> {
             }
             Node::Sort { input, keys, presorted: 0, in_parts, .. } => {
                 *in_parts = self.is_shared(input) && keys.iter().all(|k| self.can_compute(&k.expr));
-                // If a subquery fails, threads may still read.
+                // If a subquery of a key fails, the session sorts, and threads may still scan.
                 self.below(input, true);
             }
             Node::Aggregate(aggregate) if self.can_aggregate(aggregate) => {

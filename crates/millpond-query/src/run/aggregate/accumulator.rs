@@ -250,7 +250,8 @@ impl Accumulator {
                 F::JsonList(JsonKind::Jsonb) => json::jsonb_list(values, options)?,
                 F::JsonObject(JsonKind::Json) => json::json_object(values, options)?,
                 F::JsonObject(JsonKind::Jsonb) => json::jsonb_object(values, options)?,
-                _ => super::array::of_values(values, ty)?,
+                F::ArrayAgg | F::ArrayAggOfArrays => super::array::of_values(values, ty)?,
+                _ => return Err(SqlError::internal("an ordered-set aggregate without its rows")),
             },
         })
     }

@@ -1,5 +1,5 @@
-//! Aggregates over sorted values: percentiles and the most frequent value. Values stay rows in
-//! memory, of which most are not looked at.
+//! Aggregates over sorted values: percentiles and the most frequent value. Values stay
+//! encoded. Only those that are asked for are decoded.
 
 use millpond_types::other::INTERVAL;
 

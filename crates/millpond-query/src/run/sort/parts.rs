@@ -26,9 +26,8 @@ use crate::plan::query::node::Node;
 use crate::run::Context;
 use crate::run::gather::{Fragment, can_settle, settled, workers_for};
 
-/// About how much memory a thread's rows may take. That is little beside the pieces in which rows
-/// wait, so it is not counted.
-const MOST_BYTES: usize = 256 << 10;
+/// How much memory a thread's rows may take, and one row more. That is not counted.
+const MOST_BYTES: usize = if cfg!(test) { 2 << 10 } else { 256 << 10 };
 
 /// What all threads do with each row.
 pub(in crate::run) struct PartialSort {
@@ -124,7 +123,7 @@ fn keyed(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 
 /// The session's part: it merges runs, which it takes in the order of the table.
 enum Merging {
-    /// Only so many rows are wanted.
+    /// Only the first rows are wanted.
     Top(Top),
     All(Box<Sorter>),
 }

@@ -66,6 +66,29 @@ proptest! {
 }
 
 #[test]
+fn a_peek_shows_what_comes_next() {
+    let (tree, env) = Tree::created(100);
+    for n in 0..2_000 {
+        insert(&env, &tree.rel, &int_key(n), tid(n), None).unwrap();
+    }
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut cursor = Cursor::new(&[], None, direction);
+        let (mut coming, mut peeked) = (std::collections::VecDeque::new(), 0);
+        while let Some(found) = cursor.next(&env, &tree.rel).unwrap() {
+            if let Some(expected) = coming.pop_front() {
+                assert_eq!(found, expected);
+                peeked += 1;
+            }
+            let seen: Vec<_> = (0..).map_while(|place| cursor.peek(place)).take(5).collect();
+            assert!(seen.iter().zip(&coming).all(|(a, b)| a == b));
+            coming = seen.into();
+        }
+        // All but the first ones of leaves.
+        assert!(peeked > 1_900, "{peeked}");
+    }
+}
+
+#[test]
 fn a_scan_that_may_not_wait_goes_on_where_it_stopped() {
     // A pool far smaller than the tree, in a store whose pages can't be read without waiting.
     let tree = Tree::in_cold_store(16);

@@ -39,8 +39,8 @@ fn with_minutes(text: String, zone: Zone, usecs: i64) -> String {
 }
 
 /// Whether a number's text is a number of JSON: not NaN, and not infinite.
-fn is_number(text: &str) -> bool {
-    text.ends_with(|c: char| c.is_ascii_digit())
+fn is_number(text: &[u8]) -> bool {
+    text.last().is_some_and(u8::is_ascii_digit)
 }
 
 fn is_numeric(datum: &Datum<'_>) -> bool {
@@ -89,11 +89,11 @@ fn write_checked_string(text: &str, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Appends a number. One that JSON has not (NaN, and infinite ones) is a string.
+/// Appends a number. JSON has no NaN and no infinity: they become strings.
 fn write_number(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
     let start = out.len();
     write_text_of(datum, options, out);
-    if !out.last().is_some_and(u8::is_ascii_digit) {
+    if !is_number(out.get(start..).unwrap_or_default()) {
         out.insert(start, b'"');
         out.push(b'"');
     }
@@ -187,7 +187,7 @@ pub(super) fn write_jsonb(
                 return write_jsonb_list(&lengths, &mut array.iter(), options, out);
             }
             let text = text(datum, options);
-            if is_numeric(datum) && is_number(&text) {
+            if is_numeric(datum) && is_number(text.as_bytes()) {
                 let number: Numeric = text.parse()?;
                 write::number(number.as_ref(), out)
             } else {

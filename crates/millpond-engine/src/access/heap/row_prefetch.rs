@@ -1,4 +1,4 @@
-//! Asks for the memory of rows that a scan of an index will read soon.
+//! Prefetches the memory of rows that a scan of an index, or a batch of lookups, will read soon.
 //!
 //! The order of an index leads to rows anywhere in the table. If they are in the pool but in no
 //! cache of the processor, it waits for main memory three times a row: for what the pool knows of
@@ -26,19 +26,19 @@ const MOST_BYTES: usize = 256;
 /// A smaller table fits into the caches. In tests most tables are large.
 const LEAST_BLOCKS: u32 = if cfg!(test) { 2 } else { (4 << 20) / PAGE_SIZE as u32 };
 
-/// How many of the next entries have been asked for.
+/// For how many of the next entries something was asked for.
 #[derive(Debug, Default)]
-pub struct Ahead {
-    pages: usize,
-    lines: usize,
-    rows: usize,
+pub struct RowPrefetch {
+    pages_asked: usize,
+    lines_asked: usize,
+    rows_asked: usize,
 }
 
-impl Ahead {
-    /// Asks for entries behind the `read` ones that are read next, at most for `most`. `next` has an
-    /// entry by its place behind those.
+impl RowPrefetch {
+    /// Asks for entries behind the `read` ones that are read next, at most for `most`. `next` gives
+    /// an entry by its place behind those.
     #[inline]
-    pub fn ask(
+    pub fn prefetch(
         &mut self,
         ctx: &Ctx,
         heap: &HeapRelation,
@@ -48,27 +48,27 @@ impl Ahead {
         if heap.block_count() < LEAST_BLOCKS {
             return;
         }
-        self.pages = self.pages.saturating_sub(read);
-        self.lines = self.lines.saturating_sub(read);
-        self.rows = self.rows.saturating_sub(read);
-        while self.pages < PAGES_AHEAD.min(most)
-            && let Some(tid) = next(self.pages)
+        self.pages_asked = self.pages_asked.saturating_sub(read);
+        self.lines_asked = self.lines_asked.saturating_sub(read);
+        self.rows_asked = self.rows_asked.saturating_sub(read);
+        while self.pages_asked < PAGES_AHEAD.min(most)
+            && let Some(tid) = next(self.pages_asked)
         {
             ctx.buffers().prefetch_entry(&heap.main, tid.block);
-            self.pages += 1;
+            self.pages_asked += 1;
         }
-        while self.lines < LINES_AHEAD.min(self.pages)
-            && let Some(tid) = next(self.lines)
+        while self.lines_asked < LINES_AHEAD.min(self.pages_asked)
+            && let Some(tid) = next(self.lines_asked)
         {
             ask_for_line(ctx, heap, tid);
-            self.lines += 1;
+            self.lines_asked += 1;
         }
         // Those that were asked for just now have not come yet, but there may be no others.
-        while self.rows < ROWS_AHEAD.min(self.lines)
-            && let Some(tid) = next(self.rows)
+        while self.rows_asked < ROWS_AHEAD.min(self.lines_asked)
+            && let Some(tid) = next(self.rows_asked)
         {
             ask_for_row(ctx, heap, tid);
-            self.rows += 1;
+            self.rows_asked += 1;
         }
     }
 }
