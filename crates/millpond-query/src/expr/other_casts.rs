@@ -10,7 +10,7 @@ use super::Val;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::{self, array_of};
 use crate::types::time::{time_usecs, time_value, timetz_value, with_precision};
-use crate::types::{FormatOptions, USECS_PER_DAY, Zone, interval, xid, xid8_number};
+use crate::types::{FormatOptions, USECS_PER_DAY, Zone, interval, number_of, xid};
 use crate::{DataType, Datum, Value};
 
 /// Converts a value that is neither text nor NULL; `None` if the types have no conversion.
@@ -45,7 +45,7 @@ pub(super) fn convert(
         }
         // The low half of a transaction's number.
         (Datum::Other(XID8, bytes), DataType::Other { oid: XID, .. }) => {
-            xid8_number(bytes).map(|number| xid(XID, number as u32))
+            number_of(bytes).map(|number| xid(XID, number as u32))
         }
         (
             Datum::Timestamp(i64::MAX | i64::MIN) | Datum::Timestamptz(i64::MAX | i64::MIN),

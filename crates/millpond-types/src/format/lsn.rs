@@ -1,12 +1,13 @@
 //! `pg_lsn`, a position in the log, as text: its two halves in hexadecimal, `high/low`.
 
+use super::xid::number_of;
 use crate::Value;
 use crate::error::{DataException, Result};
 use crate::other::PG_LSN;
 use crate::sqlstate::SqlState;
 
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
-    if let Some(position) = number(bytes) {
+    if let Some(position) = number_of(bytes) {
         let low = position & u64::from(u32::MAX);
         out.extend_from_slice(format!("{:X}/{low:X}", position >> 32).as_bytes());
     }
@@ -38,11 +39,6 @@ fn half(digits: &str) -> Option<u32> {
 /// A position as a value.
 pub fn value(position: u64) -> Value {
     Value::Other(PG_LSN, position.to_be_bytes().to_vec().into())
-}
-
-/// The position in the bytes of a value.
-pub fn number(bytes: &[u8]) -> Option<u64> {
-    bytes.try_into().ok().map(u64::from_be_bytes)
 }
 
 #[cfg(test)]

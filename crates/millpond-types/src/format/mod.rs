@@ -39,9 +39,9 @@ pub use float::parse_f64;
 pub use integer::write_i64;
 pub use interval::IntervalStyle;
 pub use length::{coerce_numeric, coerce_text, fit_timestamp, pad};
-pub use lsn::{number as lsn_number, value as lsn};
+pub use lsn::value as lsn;
 pub use tid::{image as tid_image, value as tid};
-pub use xid::{value as xid, xid8, xid8_number};
+pub use xid::{number_of, value as xid, xid8};
 pub use zone::Zone;
 
 /// The session's settings that formats depend on.

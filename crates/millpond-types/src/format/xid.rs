@@ -12,7 +12,7 @@ pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 pub(super) fn write_xid8(bytes: &[u8], out: &mut Vec<u8>) {
-    if let Some(number) = xid8_number(bytes) {
+    if let Some(number) = number_of(bytes) {
         out.extend_from_slice(number.to_string().as_bytes());
     }
 }
@@ -67,8 +67,8 @@ pub fn xid8(number: u64) -> Value {
     Value::Other(XID8, number.to_be_bytes().to_vec().into())
 }
 
-/// The number in the bytes of an `xid8`.
-pub fn xid8_number(bytes: &[u8]) -> Option<u64> {
+/// The number in the bytes of an `xid8` or a `pg_lsn`.
+pub fn number_of(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }
 

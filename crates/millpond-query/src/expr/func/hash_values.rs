@@ -14,7 +14,7 @@ use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_of;
 use crate::types::time::time_usecs;
-use crate::types::{lsn_number, tid_image, xid8_number};
+use crate::types::{number_of, tid_image};
 use crate::{DataType, Datum, Value};
 
 /// A hash of a value, as the argument of a function.
@@ -100,8 +100,8 @@ fn of_other(ty: u32, value: &[u8], seed: Seed) -> Result<u64> {
         other::INTERVAL => Interval::from_bytes(value).map(|value| long(span(value), seed)),
         other::UUID => Some(bytes(value, seed)),
         other::TID => tid_image(value).map(|tid| bytes(&tid, seed)),
-        other::XID8 => xid8_number(value).map(|xid| long(xid.cast_signed(), seed)),
-        other::PG_LSN => lsn_number(value).map(|lsn| long(lsn.cast_signed(), seed)),
+        other::XID8 => number_of(value).map(|xid| long(xid.cast_signed(), seed)),
+        other::PG_LSN => number_of(value).map(|lsn| long(lsn.cast_signed(), seed)),
         other::XID => value.try_into().ok().map(|xid| word(i32::from_be_bytes(xid), seed)),
         other::JSONB => Json::from_bytes(value).map(|json| of_json(json, seed)),
         other::RECORD => return of_record(value, seed),

@@ -10,7 +10,7 @@ use super::operators::{Operator, Work, op};
 use super::value::{Arg, Outcome, body};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
-use crate::types::{lsn, lsn_number};
+use crate::types::{lsn, number_of};
 use crate::{Datum, Numeric, Value};
 
 pub(super) static PROCS: &[Proc] = &[
@@ -72,7 +72,7 @@ pub(super) struct Lsn(pub(super) u64);
 impl<'a> Arg<'a> for Lsn {
     fn of(datum: &Datum<'a>) -> Option<Self> {
         match datum {
-            Datum::Other(PG_LSN, bytes) => lsn_number(bytes).map(Self),
+            Datum::Other(PG_LSN, bytes) => number_of(bytes).map(Self),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use super::catalog::{INT8, Proc, TEXT, XID8_TYPE, proc};
 use super::value::{Arg, Outcome, body};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
-use crate::types::{xid8, xid8_number};
+use crate::types::{number_of, xid8};
 use crate::{Datum, Value};
 
 pub(super) static PROCS: &[Proc] = &[
@@ -48,7 +48,7 @@ struct FullXid(u64);
 impl<'a> Arg<'a> for FullXid {
     fn of(datum: &Datum<'a>) -> Option<Self> {
         match datum {
-            Datum::Other(millpond_types::other::XID8, bytes) => xid8_number(bytes).map(Self),
+            Datum::Other(millpond_types::other::XID8, bytes) => number_of(bytes).map(Self),
             _ => None,
         }
     }

@@ -58,6 +58,37 @@ fn ends_are_open_and_ranges_may_be_empty() {
     assert_eq!(share_between(&env, &tree.rel, &[], &[0xff]).unwrap(), 0.0);
 }
 
+/// Where it may not wait, a page that is not in memory is no estimate. Later the answer is there.
+#[test]
+fn a_page_that_is_not_in_memory_is_waited_for_or_refused() {
+    let tree = Tree::in_cold_store(16);
+    let mut env = tree.env();
+    create(&env, &tree.rel).unwrap();
+    // Most neighbours differ late only, so that inner pages have long keys, and are many.
+    let key = |n: u32| [&int_key(n / 20)[..], &[7; 1000], &[(n % 20) as u8]].concat();
+    for n in 0..3_000 {
+        insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
+    }
+    let report = tree.check(&env);
+    assert!(report.levels > 2, "{} levels", report.levels);
+    let mut refused = 0;
+    for n in (0..2_000).step_by(100) {
+        env.wait = Wait::Never;
+        let now = share_between(&env, &tree.rel, &key(n), &key(n + 1_000));
+        env.wait = Wait::Allowed;
+        let later = share_between(&env, &tree.rel, &key(n), &key(n + 1_000)).unwrap();
+        assert!((0.2..0.5).contains(&later), "{n}: {later}");
+        match now {
+            Ok(now) => assert_eq!(now, later),
+            Err(EngineError::WouldBlock) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        // Other pages take the frames.
+        tree.scan(&env, &[], None, Direction::Forward);
+    }
+    assert!(refused > 0);
+}
+
 #[test]
 fn damage_is_an_error_that_names_the_block() {
     let (tree, env) = tree_of(0..20_000, 500);

@@ -40,7 +40,8 @@ impl<K: Fn(u32) -> Vec<u8> + Sync> Storm<'_, K> {
         }
     }
 
-    /// Looks up keys that must be there, one by one and twenty together.
+    /// Looks up keys that must be there, one by one and twenty together, and asks how large a part
+    /// of the tree they are.
     fn look_up(&self, seed: u64) {
         let env = self.tree.env();
         let mut rng = SmallRng::seed_from_u64(seed);
@@ -61,6 +62,11 @@ impl<K: Fn(u32) -> Vec<u8> + Sync> Storm<'_, K> {
             let all = together.lookup(&self.tree, &env, &keys).unwrap();
             for (place, &n) in several.iter().enumerate() {
                 assert!(all.contains(&(place, tid(n))), "{n}: {all:?}");
+            }
+            // Pages split, and leave the tree, on the way down.
+            if let [first, .., last] = keys.as_slice() {
+                let share = share_between(&env, &self.tree.rel, first, last).unwrap();
+                assert!((0.0..=1.0).contains(&share), "{share}");
             }
         }
     }
