@@ -9,8 +9,8 @@
 //! In the same way a scan of an index prefetches the rows that it leads to next.
 //!
 //! **What it buys.** With 397 clients and 128 MB, 5% more point selects (118,400 a second, not
-//! 112,800). With 27 clients, nothing that can be measured. An index scan of 58,000 rows in an order other
-//! than the table's takes 19 ms instead of 33 (Intel Xeon, virtual, 2026-11-29).
+//! 112,800). With 27 clients, nothing that can be measured. An index scan of 58,000 rows in another
+//! order than the table's takes 19 ms instead of 33 (Intel Xeon, virtual, 2026-11-29).
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
