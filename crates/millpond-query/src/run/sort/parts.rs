@@ -263,6 +263,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn rows_come_as_from_one_thread(
             firsts in prop::collection::vec(-3..40i32, 0..400),
