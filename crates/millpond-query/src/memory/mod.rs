@@ -42,7 +42,7 @@ pub use machine::machine_bytes;
 pub(crate) use partitions::{PartRows, Partitions};
 pub use row_bytes::Datums;
 pub(crate) use row_store::{Cursor, RowStore};
-pub(crate) use sort::{Collected, Sorted, Sorter};
+pub(crate) use sort::{Collected, Sorted, Sorter, appending};
 #[cfg(test)]
 pub(crate) use tuplestore::tests as tuplestore_tests;
 pub use tuplestore::{Rows, Tuplestore};

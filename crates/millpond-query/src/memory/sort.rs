@@ -61,6 +61,14 @@ struct Place {
     row_length: u32,
 }
 
+/// Appends bytes that are there.
+pub(crate) fn appending(part: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> Result<()> {
+    |out| {
+        out.extend_from_slice(part);
+        Ok(())
+    }
+}
+
 impl Collected {
     /// Makes room for rows of about that length.
     fn reserve(&mut self, rows: usize, length: usize) {
@@ -70,13 +78,7 @@ impl Collected {
 
     /// Adds a row.
     pub(crate) fn push(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
-        fn write(part: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> Result<()> {
-            |bytes| {
-                bytes.extend_from_slice(part);
-                Ok(())
-            }
-        }
-        self.push_with(write(key), write(row))
+        self.push_with(appending(key), appending(row))
     }
 
     /// Adds a row whose key and whose own bytes are appended by functions. After an error the rows

@@ -24,12 +24,12 @@ use crate::memory::{Sorted, Sorter};
 use crate::plan::SortKey;
 use crate::plan::query::node::{Bound, Node};
 
+pub(super) use self::parts::{PartialSort, SortedPart};
+
 /// First rows that are kept in order while rows come. If more are wanted all rows are sorted.
 const MAX_TOP: u64 = 1024;
 /// A batch has at least this many rows, unless fewer are wanted.
 const LEAST_BATCH: u64 = 32;
-
-pub(super) use self::parts::{PartialSort, SortedPart};
 
 /// The keys of an order, and how many of the first ones rows come sorted by.
 #[derive(Clone, Copy)]

@@ -10,6 +10,7 @@
 //! row, so a table that fits into the caches does without.
 
 use millpond_buffer::PAGE_SIZE;
+use millpond_sync::prefetch::HAS_EFFECT;
 
 use super::relation::HeapRelation;
 use crate::access::Tid;
@@ -45,7 +46,7 @@ impl RowPrefetch {
         (read, most): (usize, usize),
         next: impl Fn(usize) -> Option<Tid>,
     ) {
-        if heap.block_count() < LEAST_BLOCKS {
+        if !HAS_EFFECT || heap.block_count() < LEAST_BLOCKS {
             return;
         }
         self.pages_asked = self.pages_asked.saturating_sub(read);

@@ -20,7 +20,7 @@ use super::top::Top;
 use super::{Keys, Rows, SortState, push_keys};
 use crate::error::Result;
 use crate::expr::{Env, Expr};
-use crate::memory::{Collected, Resources, Sorter, row_bytes};
+use crate::memory::{Collected, Resources, Sorter, appending, row_bytes};
 use crate::plan::SortKey;
 use crate::plan::query::node::Node;
 use crate::run::Context;
@@ -74,12 +74,7 @@ impl SortedPart {
         if !push_keys(&sort.keys, env, self.last.as_deref(), &mut self.key)? {
             return Ok(false);
         }
-        let key = &self.key;
-        let write_key = |out: &mut Vec<u8>| {
-            out.extend_from_slice(key);
-            Ok(())
-        };
-        self.rows.push_with(write_key, write_row)?;
+        self.rows.push_with(appending(&self.key), write_row)?;
         Ok(self.rows.sizes().0 > MOST_BYTES)
     }
 
@@ -139,10 +134,9 @@ impl Merging {
     fn add(&mut self, bytes: &[u8], look: &dyn Fn() -> Result<()>) -> Result<()> {
         let (key, row) = keyed(bytes)?;
         match self {
-            Self::Top(top) if top.last().is_none_or(|last| key < last) => top.insert(key, |out| {
-                out.extend_from_slice(row);
-                Ok(())
-            }),
+            Self::Top(top) if top.last().is_none_or(|last| key < last) => {
+                top.insert(key, appending(row))
+            }
             Self::Top(_) => Ok(()),
             Self::All(sorter) => sorter.push(key, row, look),
         }
