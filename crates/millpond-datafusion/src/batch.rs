@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
+use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Decimal128Builder, Float32Builder, Float64Builder,
     Int16Builder, Int32Builder, Int64Builder, StringBuilder,
 };
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use arrow::datatypes::DataType as ArrowType;
 use millpond_query::{Result, SqlError, SqlState};
 use millpond_types::{Datum, NumericRef};
 

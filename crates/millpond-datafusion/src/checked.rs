@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::ScalarValue;
-use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{
+use arrow::array::ArrayRef;
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::DataType as ArrowType;
+use datafusion_common::Result as DfResult;
+use datafusion_common::ScalarValue;
+use datafusion_expr::{
     ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };

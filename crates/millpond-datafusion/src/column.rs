@@ -1,12 +1,10 @@
 //! Arrow's columns as values, row by row.
 
-use datafusion::arrow::array::{
+use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Float32Array, Float64Array, Int16Array,
     Int32Array, Int64Array, RecordBatch, StringArray,
 };
-use datafusion::arrow::datatypes::{
-    Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-};
+use arrow::datatypes::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use millpond_query::{Result, SqlError};
 use millpond_types::{DataType, Datum, Numeric};
 

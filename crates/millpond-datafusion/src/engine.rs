@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::SessionConfig;
+use datafusion_execution::config::SessionConfig;
+use datafusion_physical_plan::{ExecutionPlan, displayable};
 use millpond_query::plan::external::{Accelerator, Aggregation, Each, Outcome, average};
 use millpond_query::query::TableScanner;
 use millpond_query::{Result, SqlError};
@@ -18,7 +17,9 @@ use super::translate::{ResultColumn, Translation, translate};
 
 /// Apache DataFusion.
 pub struct DataFusion {
-    base: Arc<SessionState>,
+    config: SessionConfig,
+    /// How many parts of a plan are computed side by side.
+    parts: usize,
     threads: Arc<QueryThreads>,
 }
 
@@ -32,16 +33,9 @@ impl DataFusion {
     /// Sets it up, with at most `query_threads` threads for all queries together. Their priority is
     /// lower by that many steps of `nice`.
     pub fn new(niceness: i32, query_threads: usize) -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut config =
-            SessionConfig::new().with_target_partitions(threads).with_batch_size(BATCH_ROWS);
-        let options = config.options_mut();
-        // Repartitioning small inputs between threads costs more than it brings.
-        options.optimizer.enable_round_robin_repartition = false;
-        options.catalog.information_schema = false;
-        options.catalog.create_default_catalog_and_schema = false;
-        let base = SessionStateBuilder::new().with_config(config).with_default_features().build();
-        Self { base: Arc::new(base), threads: QueryThreads::new(threads, query_threads, niceness) }
+        let parts = std::thread::available_parallelism().map_or(1, usize::from);
+        let config = SessionConfig::new().with_target_partitions(parts).with_batch_size(BATCH_ROWS);
+        Self { config, parts, threads: QueryThreads::new(parts, query_threads, niceness) }
     }
 
     /// Whether something of a run that has ended is still computed.
@@ -53,10 +47,10 @@ impl DataFusion {
     /// Starts a run of a plan that reads from `scanner`.
     pub(crate) fn start(
         &self,
-        plan: LogicalPlan,
+        plan: Arc<dyn ExecutionPlan>,
         scanner: Arc<dyn TableScanner>,
     ) -> Result<Run, Failure> {
-        Ok(Run::start(&self.base, plan, self.threads.team()?, scanner)?)
+        Run::start(&self.config, plan, self.threads.team()?, scanner)
     }
 
     fn try_run(
@@ -65,7 +59,8 @@ impl DataFusion {
         scanner: Arc<dyn TableScanner>,
         each: Each<'_>,
     ) -> Result<(), Failure> {
-        let Translation { plan, types, results } = translate(aggregation, &scanner)?;
+        let Translation { plan, types, results } = translate(aggregation, &scanner, self.parts)?;
+        tracing::debug!("an aggregation by\n{}", displayable(plan.as_ref()).indent(false));
         let mut run = self.start(plan, scanner)?;
         while let Some(batch) = run.next_batch()? {
             let columns = columns(&types, &batch)?;

@@ -1,7 +1,7 @@
 //! Errors of ours on their way through DataFusion, and what becomes of its own.
 
-use datafusion::arrow::error::ArrowError;
-use datafusion::error::DataFusionError;
+use arrow::error::ArrowError;
+use datafusion_common::DataFusionError;
 use millpond_query::convert::temporary_file;
 use millpond_query::{SqlError, SqlState};
 

@@ -20,8 +20,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::error::{DataFusionError, Result as DfResult};
-use datafusion::execution::memory_pool::{
+use datafusion_common::{DataFusionError, Result as DfResult};
+use datafusion_execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use parking_lot::Mutex;

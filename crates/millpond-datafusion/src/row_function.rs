@@ -4,9 +4,9 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{
+use arrow::datatypes::DataType as ArrowType;
+use datafusion_common::Result as DfResult;
+use datafusion_expr::{
     ColumnarValue, Expr as Planned, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };

@@ -1,4 +1,4 @@
-//! A run of a logical plan.
+//! A run of operators.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -6,16 +6,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::error::Result as DfResult;
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::TaskContext;
-use datafusion::execution::disk_manager::DiskManagerBuilder;
-use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
-use datafusion::prelude::SessionConfig;
+use arrow::array::RecordBatch;
+use datafusion_common::Result as DfResult;
+use datafusion_execution::TaskContext;
+use datafusion_execution::config::SessionConfig;
+use datafusion_execution::disk_manager::DiskManagerBuilder;
+use datafusion_execution::runtime_env::RuntimeEnv;
+use datafusion_physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use millpond_query::memory::Resources;
 use millpond_query::query::TableScanner;
@@ -30,23 +27,10 @@ use super::memory::SessionPool;
 use super::spill::SessionSpill;
 use super::threads::Team;
 
-/// A plan with the session of a run.
-struct Bound {
-    state: SessionState,
-    logical: LogicalPlan,
-    resources: Arc<Resources>,
-}
-
-impl Bound {
-    async fn start(&self, interrupt: &Arc<Interrupt>) -> DfResult<SendableRecordBatchStream> {
-        let physical = self.state.create_physical_plan(&self.logical).await?;
-        let physical = watch(physical, interrupt)?;
-        execute_stream(physical, task_context(&self.state, &self.resources)?)
-    }
-}
-
 /// What a run's operators take memory and temporary files from.
-fn task_context(state: &SessionState, resources: &Resources) -> DfResult<Arc<TaskContext>> {
+fn task_context(config: &SessionConfig, resources: &Resources) -> DfResult<TaskContext> {
+    let mut config = config.clone();
+    fit_to_work_mem(&mut config, resources.memory.work());
     let (memory, files) = (Arc::clone(&resources.memory), Arc::clone(&resources.temp_files));
     let space = Arc::clone(&resources.temp_space);
     let mut disk = DiskManagerBuilder::default();
@@ -54,9 +38,9 @@ fn task_context(state: &SessionState, resources: &Resources) -> DfResult<Arc<Tas
     let runtime = RuntimeEnv {
         memory_pool: Arc::new(SessionPool::new(memory)),
         disk_manager: Arc::new(disk.build()?),
-        ..RuntimeEnv::clone(state.runtime_env())
+        ..RuntimeEnv::default()
     };
-    Ok(Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime))))
+    Ok(TaskContext::default().with_session_config(config).with_runtime(Arc::new(runtime)))
 }
 
 /// Lets a sort take no more than a part of `work_mem` at once, to merge runs or to sort in one
@@ -163,20 +147,17 @@ const BATCHES_AHEAD: usize = 2;
 impl Run {
     /// Starts one of a plan that reads from `scanner`.
     pub fn start(
-        base: &SessionState,
-        logical: LogicalPlan,
+        config: &SessionConfig,
+        plan: Arc<dyn ExecutionPlan>,
         team: Team,
         scanner: Arc<dyn TableScanner>,
-    ) -> Result<Self> {
-        let mut state = SessionState::clone(base);
-        fit_to_work_mem(state.config_mut(), scanner.resources().memory.work());
-        state.mark_start_execution();
-        let bound = Bound { state, logical, resources: Arc::clone(scanner.resources()) };
+    ) -> Result<Self, Failure> {
+        let context = Arc::new(task_context(config, scanner.resources())?);
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
         let interrupt = Interrupt::new(scanner);
-        let watched = Arc::clone(&interrupt);
+        let plan = watch(plan, &interrupt)?;
         let run = async move {
-            let mut stream = bound.start(&watched).await?;
+            let mut stream = execute_stream(plan, context)?;
             while let Some(batch) = stream.next().await {
                 // No session listens any more.
                 if sender.send(batch?).await.is_err() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use datafusion::error::{DataFusionError, Result as DfResult};
-use datafusion::execution::spill_file::{SpillFile, SpillWriter, TempFileFactory};
+use datafusion_common::{DataFusionError, Result as DfResult};
+use datafusion_execution::spill_file::{SpillFile, SpillWriter, TempFileFactory};
 use futures::Stream;
 use millpond_engine::{TempFile, TempFiles, TempSpace};
 

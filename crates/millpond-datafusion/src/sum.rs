@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Decimal128Type, Field, FieldRef};
-use datafusion::common::{ScalarValue, exec_err, not_impl_err};
-use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array};
+use arrow::datatypes::{DataType as ArrowType, Decimal128Type, Field, FieldRef};
+use datafusion_common::Result as DfResult;
+use datafusion_common::{ScalarValue, exec_err, not_impl_err};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;

@@ -1,26 +1,23 @@
-//! A scan of a plan as a table of DataFusion: its columns, and its rows in parts that are scanned
-//! side by side. Rows that the scan's conditions refuse are not decoded any further.
+//! A scan of a plan as an operator of DataFusion: its columns, and its rows in parts that are
+//! scanned side by side. Rows that the scan's conditions refuse are not decoded any further.
 
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::error::Result as DfResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr as Filter, TableType};
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion_common::{Result as DfResult, internal_datafusion_err};
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use millpond_engine::catalog::TableDef;
 use millpond_query::expr::{Expr, Row};
 use millpond_query::plan::external::{LocalSurroundings, Surroundings};
 use millpond_query::query::{RowSource, TableScanner};
 use millpond_query::{Result, SqlError, SqlState};
-use millpond_types::ColumnOffsets;
+use millpond_types::{ColumnOffsets, DataType};
 
 use super::batch::ColumnBuilder;
 use super::errors::external;
@@ -44,70 +41,29 @@ pub struct Source {
     pub surroundings: Arc<Surroundings>,
 }
 
-/// A scan, as plans know it.
-pub struct Table {
-    source: Source,
-    schema: SchemaRef,
-}
+/// A column that is read: its place in the table, the name that plans have for it, and its type.
+pub type Read = (usize, String, DataType);
 
-impl fmt::Debug for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Table({})", self.source.def.name)
-    }
-}
-
-impl Table {
-    /// The table's columns are called by `name_of` their places. One of a type that is not computed
-    /// here is there, too, and must not be used.
-    pub fn new(source: Source, name_of: impl Fn(usize) -> String) -> Self {
-        let columns = source.def.columns.iter().enumerate();
-        let fields: Vec<Field> = columns
-            .map(|(place, column)| {
-                let arrow = arrow_type(column.ty).unwrap_or(ArrowType::Null);
-                Field::new(name_of(place), arrow, true)
-            })
-            .collect();
-        Self { source, schema: Arc::new(Schema::new(fields)) }
-    }
-}
-
-#[async_trait]
-impl TableProvider for Table {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Filter],
-        limit: Option<usize>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
-        let columns = projection.unwrap_or(&all).clone();
-        let schema = Arc::new(self.schema.project(&columns)?);
-        let bytes = self.source.scanner.table_bytes(&self.source.def);
-        let parts = match limit {
-            None if bytes >= PARALLEL_BYTES => session.config().target_partitions().max(1),
-            _ => 1,
-        };
-        let part = |part| {
-            Arc::new(Part {
-                source: self.source.clone(),
-                schema: Arc::clone(&schema),
-                columns: columns.clone(),
-                part,
-                parts,
-            }) as Arc<dyn PartitionStream>
-        };
-        let parts = (0..parts).map(part).collect();
-        Ok(Arc::new(StreamingTableExec::try_new(schema, parts, None, None, false, limit)?))
-    }
+/// A scan that gives some columns of a table; of a large one, in so many parts.
+pub fn scan(source: Source, read: &[Read], parts: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let field = |(_, name, ty): &Read| Some(Field::new(name, arrow_type(*ty)?, true));
+    let fields: Option<Vec<Field>> = read.iter().map(field).collect();
+    let fields = fields.ok_or_else(|| internal_datafusion_err!("a column of another type"))?;
+    let schema = Arc::new(Schema::new(fields));
+    let columns: Vec<usize> = read.iter().map(|(place, ..)| *place).collect();
+    let bytes = source.scanner.table_bytes(&source.def);
+    let parts = if bytes >= PARALLEL_BYTES { parts.max(1) } else { 1 };
+    let part = |part| {
+        Arc::new(Part {
+            source: source.clone(),
+            schema: Arc::clone(&schema),
+            columns: columns.clone(),
+            part,
+            parts,
+        }) as Arc<dyn PartitionStream>
+    };
+    let parts = (0..parts).map(part).collect();
+    Ok(Arc::new(StreamingTableExec::try_new(Arc::clone(&schema), parts, None, None, false, None)?))
 }
 
 /// One part of a scan.

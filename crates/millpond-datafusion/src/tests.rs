@@ -2,8 +2,20 @@
 
 use std::sync::Arc;
 
-use datafusion::functions_aggregate::count::count;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion_common::JoinType;
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_expr::Operator;
+use datafusion_functions_aggregate::count::count_udaf;
+use datafusion_physical_expr::aggregate::AggregateExprBuilder;
+use datafusion_physical_expr::expressions::{BinaryExpr, Column, lit};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion_physical_plan::joins::utils::JoinFilter;
+use datafusion_physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use millpond_engine::catalog::TableDef;
 use millpond_query::memory::{QueryMemory, Resources, SessionMemory};
 use millpond_query::query::{RowSource, TableScanner};
@@ -42,23 +54,63 @@ impl TableScanner for Nothing {
     }
 }
 
-/// Numbers below `count`.
-fn numbers(count: i64, name: &str) -> LogicalPlanBuilder {
-    let rows = (0..count).map(|number| vec![lit(number)]).collect();
-    let values = LogicalPlanBuilder::values(rows).unwrap();
-    values.project(vec![col("column1").alias(name)]).unwrap()
+/// Numbers below a bound.
+#[derive(Debug)]
+struct Numbers {
+    below: i64,
+    schema: SchemaRef,
 }
 
-/// How many triples of numbers meet a condition that none meets.
-fn counted_triples(of: i64) -> LogicalPlan {
-    let pairs = numbers(of, "a").cross_join(numbers(of, "b").build().unwrap()).unwrap();
-    let triples = pairs.cross_join(numbers(of, "c").build().unwrap()).unwrap();
-    let never = (col("a") * col("b") * col("c")).lt(lit(-1i64));
-    let filtered = triples.filter(never).unwrap();
-    filtered.aggregate(Vec::<Expr>::new(), vec![count(lit(1i64))]).unwrap().build().unwrap()
+impl PartitionStream for Numbers {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let numbers = Int64Array::from_iter_values(0..self.below);
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), vec![Arc::new(numbers)]);
+        let batches = futures::stream::iter([Ok(batch.unwrap())]);
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+    }
 }
 
-fn start(engine: &DataFusion, plan: LogicalPlan) -> Run {
+fn numbers(below: i64, name: &str) -> Arc<dyn ExecutionPlan> {
+    let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::Int64, false)]));
+    let numbers = Arc::new(Numbers { below, schema: Arc::clone(&schema) });
+    Arc::new(StreamingTableExec::try_new(schema, vec![numbers], None, None, false, None).unwrap())
+}
+
+/// The triples of numbers that meet a condition, which none meets.
+fn triples(of: i64) -> Arc<dyn ExecutionPlan> {
+    let pairs = Arc::new(CrossJoinExec::new(numbers(of, "a"), numbers(of, "b")));
+    let third = numbers(of, "c");
+    let fields = pairs.schema().fields().iter().chain(third.schema().fields()).cloned().collect();
+    let schema = Arc::new(Schema::new(Fields::from_iter::<Vec<FieldRef>>(fields)));
+    let column = |at: usize| Arc::new(Column::new(schema.field(at).name(), at)) as _;
+    let times = |left, right| Arc::new(BinaryExpr::new(left, Operator::Multiply, right)) as _;
+    let product = times(times(column(0), column(1)), column(2));
+    let never = Arc::new(BinaryExpr::new(product, Operator::Lt, lit(-1i64)));
+    let filter =
+        JoinFilter::new(never, JoinFilter::build_column_indices(vec![0, 1], vec![0]), schema);
+    let join = NestedLoopJoinExec::try_new(pairs, third, Some(filter), &JoinType::Inner, None);
+    Arc::new(join.unwrap())
+}
+
+/// How many they are.
+fn counted_triples(of: i64) -> Arc<dyn ExecutionPlan> {
+    let triples = triples(of);
+    let schema = triples.schema();
+    let count = AggregateExprBuilder::new(count_udaf(), vec![lit(1i64)])
+        .schema(Arc::clone(&schema))
+        .alias("count")
+        .build();
+    let calls = vec![Arc::new(count.unwrap())];
+    let keys = PhysicalGroupBy::new_single(Vec::new());
+    let mode = AggregateMode::Single;
+    Arc::new(AggregateExec::try_new(mode, keys, calls, vec![None], triples, schema).unwrap())
+}
+
+fn start(engine: &DataFusion, plan: Arc<dyn ExecutionPlan>) -> Run {
     engine.start(plan, Nothing::new()).unwrap()
 }
 

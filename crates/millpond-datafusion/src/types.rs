@@ -1,6 +1,6 @@
 //! Millpond's types as Arrow's: see the table in the crate's documentation.
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use arrow::datatypes::DataType as ArrowType;
 use millpond_types::DataType;
 
 /// The digits that Arrow's narrower decimals have.

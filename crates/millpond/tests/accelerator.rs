@@ -233,3 +233,137 @@ fn answers_are_the_same() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// Tables that are read in several parts, if there are several processors: `l` is large, and the
+/// rows of `w` have so many bytes that a join builds on them in parts.
+fn with_large_tables() -> (Fresh, Connection) {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch(
+        "create table l (id int primary key, k int, n numeric(12, 2), t text, filler text);
+        insert into l select g, nullif(g % 2000, 7), g / 4.0, 'text ' || g % 13, repeat('x', 200) \
+            from generate_series(1, 12000) g;
+        create table w (k int, s smallint, n numeric(12, 2), f1 text, f2 text, f3 text);
+        insert into w select nullif(g % 3000, 11), g % 50, g / 8.0, repeat('y', 1900), \
+            repeat('y', 1900), repeat('y', 1900) from generate_series(1, 6000) g;
+        create table f (k int, n numeric(12, 2), t text);
+        insert into f select nullif(g, 900) * 3, g, 'text ' || g % 17 from generate_series(1, 1000) g;
+        analyze l; analyze w; analyze f",
+    )
+    .unwrap();
+    (fresh, c)
+}
+
+/// Queries, and what operators they are to have.
+const IN_PARTS: &[(&str, &[&str])] = &[
+    ("select count(*), sum(n), min(t), avg(k) from l", &["mode=Final,"]),
+    ("select t, count(*), sum(n) from l group by t", &["mode=FinalPartitioned", "Hash([k0"]),
+    (
+        "select t, count(distinct k), sum(distinct k), max(distinct k) from l group by t",
+        &["mode=FinalPartitioned", "gby=[k0@0 as k0, k1@1 as k1]"],
+    ),
+    ("select count(distinct k), sum(distinct k), avg(distinct k) from l", &["mode=Final,", "k0"]),
+    ("select t, sum(distinct n), avg(distinct n) from l group by t", &["k1@1 as k1"]),
+    (
+        "select t, count(distinct k) filter (where id > 50) from l group by t",
+        &["mode=FinalPartitioned", "gby=[k0@0 as k0]"],
+    ),
+    (
+        "select t, count(distinct k), count(*) from l group by t",
+        &["mode=FinalPartitioned", "gby=[k0@0 as k0]"],
+    ),
+    // What has a part in common computes it once.
+    (
+        "select sum(n * (1 - n)), sum(n * (1 - n) * (1 + n)), count(*) filter (where n * (1 - n) < -100) from l",
+        &["as s0"],
+    ),
+    // But not what a condition may prevent.
+    (
+        "select sum(case when k > 0 then k * k else 0 end), sum(k * k) from l",
+        &["AggregateExec: mode=Partial, gby=[], aggr=[a0, a1]\n      StreamingTableExec"],
+    ),
+    ("select count(*), sum(l.n), sum(f.n) from l join f on l.k = f.k", &["mode=CollectLeft"]),
+    (
+        "select count(*), sum(l.n), count(f.k), sum(f.n) from l left join f on l.k = f.k and f.n > 30",
+        &["mode=CollectLeft"],
+    ),
+    (
+        "select count(*), sum(l.n), count(l.k), count(f.k) from l full join f on l.k = f.k and l.t < f.t",
+        &["mode=CollectLeft", "Full"],
+    ),
+    (
+        "select count(*), sum(f.n), count(l.id) from f left join l on l.k = f.k and l.id > 100",
+        &["HashJoinExec"],
+    ),
+    (
+        "select count(*), sum(n) from l where exists (select 1 from f where f.k = l.k and f.t <> l.t)",
+        &["HashJoinExec"],
+    ),
+    (
+        "select count(*), sum(n) from l where not exists (select 1 from f where f.k = l.k and f.t <> l.t)",
+        &["HashJoinExec"],
+    ),
+    (
+        "select count(*), sum(n) from f where exists (select 1 from l where f.k = l.k and f.t <> l.t)",
+        &["HashJoinExec"],
+    ),
+    (
+        "select count(*), sum(n) from f where not exists (select 1 from l where f.k = l.k and f.t <> l.t)",
+        &["HashJoinExec"],
+    ),
+    (
+        "select f.t, count(*), sum(l.n) from f, l where f.k < l.k and l.id < 40 group by f.t",
+        &["NestedLoopJoinExec"],
+    ),
+    ("select count(*), sum(f.n) from f, (select count(*) as c from l) x", &["CrossJoinExec"]),
+    ("select count(*), sum(a.n), sum(b.n) from w a join w b on a.k = b.k", &["mode=Partitioned"]),
+    (
+        "select count(*), count(a.k), count(b.k), sum(b.n) from w a full join w b on a.k = b.k and a.s < b.s",
+        &["mode=Partitioned", "Full"],
+    ),
+    (
+        "select a.s, count(*) from w a left join w b on a.k = b.k + 1500 group by a.s",
+        &["mode=Partitioned"],
+    ),
+    (
+        "select count(*), sum(n) from w a where not exists (select 1 from w b where a.k = b.k + 700)",
+        &["mode=Partitioned"],
+    ),
+    (
+        "select s, sum(total), count(*) from (select w.s, l.t, sum(l.n) as total from w join l using (k) group by 1, 2) x group by s",
+        &["HashJoinExec"],
+    ),
+];
+
+#[test]
+fn answers_in_parts_are_the_same() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("skipped: there is one processor");
+        return;
+    }
+    let (_fresh, mut c) = with_large_tables();
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let mut wrong = String::new();
+    for (query, operators) in IN_PARTS {
+        c.batch("set accelerator = off").unwrap();
+        let expected = answer(&mut c, query);
+        c.batch("set accelerator = force").unwrap();
+        log.take();
+        let found = answer(&mut c, query);
+        let lines = log.take();
+        let missing = operators.iter().any(|operator| !lines.contains(operator));
+        if lines.contains("is declined") || missing {
+            writeln!(wrong, "{query}\nnot {operators:?}\n{lines}").unwrap();
+        }
+        if found != expected {
+            writeln!(wrong, "{query}\n{found}\ninstead of\n{expected}\n").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -1,16 +1,18 @@
 //! Aggregations: keys, calls, and what a call's result is made of.
 
-use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
-use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::AggregateFunction as Call;
-use datafusion::logical_expr::{AggregateUDF, Expr as Planned, LogicalPlanBuilder, lit};
+use std::sync::Arc;
+
+use datafusion_expr::{AggregateUDF, Expr as Planned, lit};
+use datafusion_functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
+use datafusion_functions_aggregate::count::count_udaf;
+use datafusion_functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion_functions_aggregate::sum::sum_udaf;
 use millpond_query::plan::external::{Aggregate, AggregateCall, AggregateFunction};
 use millpond_types::DataType;
 
 use super::expression::Scaled;
-use super::{Translated, Translation, Translator, Typed};
+use super::group::{Call, Grouping};
+use super::{Translated, Translation, Translator, Typed, add_columns};
 use crate::errors::Failure;
 use crate::sum;
 use crate::types::numeric;
@@ -40,29 +42,32 @@ impl Result {
 
 /// The columns of an aggregation that is being translated.
 #[derive(Default)]
-struct Columns {
-    calls: Vec<Planned>,
+struct Outputs {
+    calls: Vec<Call>,
+    /// The number of keys before the calls.
+    keys: usize,
     types: Vec<DataType>,
 }
 
-impl Columns {
-    /// Adds a call; returns its column.
-    fn add(&mut self, call: Planned, ty: DataType) -> usize {
-        let at = self.types.len();
-        self.calls.push(call.alias(format!("a{at}")));
+impl Outputs {
+    /// Adds a call, if it is not there; returns its column.
+    fn add(&mut self, call: Call, ty: DataType) -> usize {
+        if let Some(at) = self.calls.iter().position(|other| *other == call) {
+            return self.keys + at;
+        }
+        self.calls.push(call);
         self.types.push(ty);
-        at
+        self.types.len() - 1
     }
 }
 
 impl Translator<'_> {
     pub(super) fn aggregation(&mut self, aggregate: &Aggregate) -> Translated<Translation> {
-        let rows = self.node(&aggregate.input)?;
-        if !rows.conditions.is_empty() {
-            return Err(Failure::Declined);
-        }
-        let mut columns = Columns::default();
-        let mut results = Vec::new();
+        let mut wanted = self.passed.clone();
+        let of_calls = aggregate.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter));
+        aggregate.keys.iter().chain(of_calls).for_each(|e| add_columns(e, &mut wanted));
+        let rows = self.node(&aggregate.input, &wanted)?.without_conditions()?;
+        let (mut outputs, mut results) = (Outputs::default(), Vec::new());
         let mut keys = Vec::new();
         for (number, key) in aggregate.keys.iter().enumerate() {
             let Typed { expr, ty } = self.value(key)?;
@@ -70,40 +75,35 @@ impl Translator<'_> {
             if matches!(ty, DataType::Float4 | DataType::Float8) {
                 return Err(Failure::Declined);
             }
-            keys.push(expr.alias(format!("k{number}")));
-            columns.types.push(ty);
+            keys.push(expr);
+            outputs.types.push(ty);
             results.push(Result::Plain(number));
         }
+        outputs.keys = keys.len();
         for call in &aggregate.calls {
-            results.push(self.call(call, &mut columns)?);
+            results.push(self.call(call, &mut outputs)?);
         }
-        let builder = LogicalPlanBuilder::from(rows.plan);
-        let plan = builder.aggregate(keys, columns.calls)?.build()?;
-        Ok(Translation { plan, types: columns.types, results })
+        let grouping = Grouping { keys, calls: outputs.calls };
+        let plan = grouping.over(rows.plan, self.parts)?;
+        Ok(Translation { plan, types: outputs.types, results })
     }
 
-    fn call(&mut self, call: &AggregateCall, columns: &mut Columns) -> Translated<Result> {
+    fn call(&mut self, call: &AggregateCall, outputs: &mut Outputs) -> Translated<Result> {
         let filter = call.filter.as_ref().map(|filter| self.condition(filter)).transpose()?;
-        let of = |function: std::sync::Arc<AggregateUDF>, arg: Planned| {
-            let filter = filter.clone().map(Box::new);
-            let args = vec![arg];
-            Planned::AggregateFunction(Call::new_udf(
-                function,
-                args,
-                call.distinct,
-                filter,
-                Vec::new(),
-                None,
-            ))
+        let of = |function: Arc<AggregateUDF>, arg: Planned| Call {
+            function,
+            arg,
+            filter: filter.clone(),
+            is_distinct: call.distinct,
         };
         if call.function == AggregateFunction::CountRows {
-            return Ok(Result::Plain(columns.add(of(count_udaf(), lit(1i64)), DataType::Int8)));
+            return Ok(Result::Plain(outputs.add(of(count_udaf(), lit(1i64)), DataType::Int8)));
         }
         let arg = call.args.first().ok_or(Failure::Declined)?;
         Ok(match call.function {
             AggregateFunction::Count => {
                 let arg = self.value(arg)?;
-                Result::Plain(columns.add(of(count_udaf(), arg.expr), DataType::Int8))
+                Result::Plain(outputs.add(of(count_udaf(), arg.expr), DataType::Int8))
             }
             AggregateFunction::Min | AggregateFunction::Max => {
                 let Typed { expr, ty } = self.value(arg)?;
@@ -112,23 +112,23 @@ impl Translator<'_> {
                 }
                 let is_min = call.function == AggregateFunction::Min;
                 let function = if is_min { min_udaf() } else { max_udaf() };
-                Result::Plain(columns.add(of(function, expr), ty))
+                Result::Plain(outputs.add(of(function, expr), ty))
             }
             AggregateFunction::BoolAnd | AggregateFunction::BoolOr => {
                 let is_and = call.function == AggregateFunction::BoolAnd;
                 let function = if is_and { bool_and_udaf() } else { bool_or_udaf() };
-                Result::Plain(columns.add(of(function, self.condition(arg)?), DataType::Bool))
+                Result::Plain(outputs.add(of(function, self.condition(arg)?), DataType::Bool))
             }
             AggregateFunction::Sum | AggregateFunction::Avg => {
                 let Scaled { value, scale } = self.scaled(arg)?;
                 let average = call.function == AggregateFunction::Avg;
                 let counted = value.expr.clone();
                 let (function, expr, ty) = summed(value, average)?;
-                let sum = columns.add(of(function, expr), ty);
-                let scale = scale.map(|scale| columns.add(of(max_udaf(), scale), DataType::Int4));
+                let sum = outputs.add(of(function, expr), ty);
+                let scale = scale.map(|scale| outputs.add(of(max_udaf(), scale), DataType::Int4));
                 match (average, scale) {
                     (true, scale) => {
-                        let count = columns.add(of(count_udaf(), counted), DataType::Int8);
+                        let count = outputs.add(of(count_udaf(), counted), DataType::Int8);
                         Result::Average { sum, count, scale, ty: call.ty }
                     }
                     (false, Some(scale)) => Result::Scaled { sum, scale },
@@ -142,10 +142,7 @@ impl Translator<'_> {
 }
 
 /// How a value is summed, and the type of the sum.
-fn summed(
-    value: Typed,
-    average: bool,
-) -> Translated<(std::sync::Arc<AggregateUDF>, Planned, DataType)> {
+fn summed(value: Typed, average: bool) -> Translated<(Arc<AggregateUDF>, Planned, DataType)> {
     let Typed { expr, ty } = value;
     Ok(match ty {
         // As many of them as there may be rows don't exceed a bigint.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::{Case, InList};
-use datafusion::logical_expr::{BinaryExpr, Expr as Planned, Operator, lit};
+use datafusion_common::ScalarValue;
+use datafusion_expr::expr::{Case, InList};
+use datafusion_expr::{BinaryExpr, Expr as Planned, Operator, lit};
 use millpond_query::expr::{Arith, Compare, Expr};
 use millpond_types::{DataType, Datum, Value};
 
@@ -423,10 +423,13 @@ fn cast_typed(value: Typed, ty: DataType) -> Translated<Planned> {
     if arrow_type(value.ty) == arrow_type(ty) { Ok(value.expr) } else { cast(value.expr, ty) }
 }
 
-/// A conversion without loss.
+/// A conversion without loss. A constant is converted now.
 pub(super) fn cast(expr: Planned, ty: DataType) -> Translated<Planned> {
     let arrow = arrow_type(ty).ok_or(Failure::Declined)?;
-    Ok(datafusion::logical_expr::cast(expr, arrow))
+    Ok(match expr {
+        Planned::Literal(value, _) => lit(value.cast_to(&arrow)?),
+        expr => datafusion_expr::cast(expr, arrow),
+    })
 }
 
 fn binary(left: Planned, operator: Operator, right: Planned) -> Planned {

@@ -1,81 +1,62 @@
-//! Nodes: scans, joins, subqueries, aggregations within.
+//! Nodes: scans, filters, subqueries, aggregations within.
 
 use std::sync::Arc;
 
-use datafusion::common::JoinType;
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion_physical_plan::filter::FilterExec;
+use datafusion_physical_plan::projection::ProjectionExec;
 use millpond_query::expr::{Compare, Expr};
 use millpond_query::plan::external::{
-    Access, Aggregate, JoinKind, KeyBounds, KeyList, Node, Scan, Slot, conjuncts, packed, slot_of,
+    Access, Aggregate, KeyBounds, KeyList, Node, Scan, Slot, conjuncts, each_scan, packed, slot_of,
 };
 use millpond_types::DataType;
 
-use super::{Translated, Translator, name_of, relation};
+use super::{Columns, Operators, Translated, Translator, add_columns, name_of, physical};
 use crate::errors::Failure;
-use crate::table::{Source, Table};
+use crate::table::{self, Source};
 use crate::types::arrow_type;
 
-/// A node's rows, and conditions that the join above has to check.
+/// A node's rows.
 pub(super) struct Rows {
-    pub(super) plan: LogicalPlan,
+    pub(super) plan: Operators,
+    /// The columns of the plan, in order.
+    pub(super) columns: Vec<usize>,
+    /// What the join above has to check.
     pub(super) conditions: Vec<Expr>,
 }
 
 impl Rows {
-    fn without_conditions(self) -> Translated<LogicalPlan> {
-        if self.conditions.is_empty() { Ok(self.plan) } else { Err(Failure::Declined) }
+    pub(super) fn without_conditions(self) -> Translated<Self> {
+        if self.conditions.is_empty() { Ok(self) } else { Err(Failure::Declined) }
     }
 }
 
 impl Translator<'_> {
-    pub(super) fn node(&mut self, node: &Node) -> Translated<Rows> {
+    /// The rows of a node, with those of its columns that are `wanted` above it, and may be more.
+    pub(super) fn node(&mut self, node: &Node, wanted: &Columns) -> Translated<Rows> {
         match node {
-            Node::Scan(scan) => self.scan(scan),
-            Node::Materialize { input } | Node::Sort { input, bound: None, .. } => self.node(input),
+            Node::Scan(scan) => self.scan(scan, wanted),
+            Node::Materialize { input } | Node::Sort { input, bound: None, .. } => {
+                self.node(input, wanted)
+            }
             Node::Filter { input, condition } => {
-                let Rows { plan, conditions } = self.node(input)?;
-                let condition = self.condition(condition)?;
-                let plan = LogicalPlanBuilder::from(plan).filter(condition)?.build()?;
-                Ok(Rows { plan, conditions })
+                let mut below = wanted.clone();
+                add_columns(condition, &mut below);
+                let Rows { plan, columns, conditions } = self.node(input, &below)?;
+                let condition = physical(&self.condition(condition)?, &plan.schema())?;
+                let plan = Arc::new(FilterExec::try_new(condition, plan)?);
+                Ok(Rows { plan, columns, conditions })
             }
-            Node::Project { input, slot, exprs } => self.project(input, *slot, exprs),
-            Node::NestedLoop(join) => {
-                let on = join.on.iter().cloned().collect();
-                self.join(join.kind, &join.outer, &join.inner, on)
-            }
-            Node::HashJoin(join) => {
-                let equal = |(outer, inner): &(Expr, Expr)| {
-                    Expr::Compare(Compare::Eq, Box::new((outer.clone(), inner.clone())))
-                };
-                let on = join.keys.iter().map(equal).chain(join.on.iter().cloned()).collect();
-                match join.gives_inner {
-                    true => self.join(join.kind, &join.inner, &join.outer, on),
-                    false => self.join(join.kind, &join.outer, &join.inner, on),
-                }
-            }
+            Node::Project { input, slot, exprs } => self.project(input, *slot, exprs, wanted),
+            Node::NestedLoop(join) => self.nested_loop(join, wanted),
+            Node::HashJoin(join) => self.hash_join(join, wanted),
             Node::Aggregate(aggregate) => self.inner_aggregate(aggregate),
             _ => Err(Failure::Declined),
         }
     }
 
-    fn scan(&mut self, scan: &Scan) -> Translated<Rows> {
-        let slot = scan.slot.0;
-        let mut all: Vec<Expr> = Vec::new();
-        for condition in conjuncts(scan.filter.as_ref()) {
-            all.push(condition.clone());
-        }
-        all.extend(access_condition(scan)?);
-        let is_own = |condition: &Expr| {
-            let mut own = true;
-            condition.walk(&mut |e| {
-                if let Expr::Column(column) = e {
-                    own &= slot_of(*column).0.0 == slot;
-                }
-            });
-            own
-        };
-        let (own, conditions): (Vec<_>, Vec<_>) = all.into_iter().partition(is_own);
+    fn scan(&mut self, scan: &Scan, wanted: &Columns) -> Translated<Rows> {
+        let slot = scan.slot;
+        let (own, conditions) = conditions_of(scan)?;
         let place_only = |condition: Expr| {
             let placed = condition.map_columns(&mut |column| slot_of(column).1)?;
             Ok(self.local.with(|env| placed.folded(env))?)
@@ -86,101 +67,106 @@ impl Translator<'_> {
             let ty = column.ty;
             arrow_type(ty).is_some().then_some(ty)
         });
-        self.types.insert(slot, types.collect());
+        let types: Vec<_> = types.collect();
+        let columns: Vec<usize> = (0..types.len())
+            .map(|place| packed(slot, place))
+            .filter(|column| wanted.contains(column))
+            .collect();
+        let mut read = Vec::new();
+        for column in &columns {
+            let place = slot_of(*column).1;
+            // What is wanted and not computed here is declined where it is used.
+            let ty = types.get(place).copied().flatten().ok_or(Failure::Declined)?;
+            read.push((place, name_of(*column), ty));
+        }
+        self.types.insert(slot.0, types);
         let source = Source {
             def: Arc::clone(def),
             scanner: Arc::clone(self.scanner),
             conditions: own.into(),
             surroundings: Arc::clone(self.surroundings),
         };
-        let table = provider_as_source(Arc::new(Table::new(source, name_of)));
-        let plan = LogicalPlanBuilder::scan(relation(slot), table, None)?.build()?;
-        Ok(Rows { plan, conditions })
+        Ok(Rows { plan: table::scan(source, &read, self.parts)?, columns, conditions })
     }
 
-    fn project(&mut self, input: &Node, slot: Slot, exprs: &[Expr]) -> Translated<Rows> {
-        let input = self.node(input)?.without_conditions()?;
-        let mut columns = Vec::new();
-        let mut types = Vec::new();
-        for (place, expr) in exprs.iter().enumerate() {
-            let typed = self.value(expr)?;
-            columns.push(typed.expr.alias(name_of(place)));
-            types.push(Some(typed.ty));
-        }
-        self.types.insert(slot.0, types);
-        let builder = LogicalPlanBuilder::from(input).project(columns)?;
-        Ok(Rows { plan: builder.alias(relation(slot.0))?.build()?, conditions: Vec::new() })
-    }
-
-    fn join(
+    fn project(
         &mut self,
-        kind: JoinKind,
-        outer: &Node,
-        inner: &Node,
-        mut on: Vec<Expr>,
+        input: &Node,
+        slot: Slot,
+        exprs: &[Expr],
+        wanted: &Columns,
     ) -> Translated<Rows> {
-        let outer = self.node(outer)?;
-        let inner = self.node(inner)?;
-        let mut conditions = outer.conditions;
-        // An inner join may leave to the one above what it does not know.
-        let here = [outer.plan.schema(), inner.plan.schema()];
-        for condition in inner.conditions {
-            let mut known = true;
-            condition.walk(&mut |e| {
-                if let Expr::Column(column) = e {
-                    let relation = relation(slot_of(*column).0.0);
-                    known &= here.iter().any(|schema| {
-                        schema.iter().any(|(qualifier, _)| qualifier == Some(&relation))
-                    });
-                }
-            });
-            match (known, kind) {
-                (true, _) => on.push(condition),
-                (false, JoinKind::Inner) => conditions.push(condition),
-                (false, _) => return Err(Failure::Declined),
+        let is_wanted = |place| wanted.contains(&packed(slot, place));
+        let mut below = self.passed.clone();
+        for (_, expr) in exprs.iter().enumerate().filter(|(place, _)| is_wanted(*place)) {
+            add_columns(expr, &mut below);
+        }
+        let input = self.node(input, &below)?.without_conditions()?;
+        let (mut types, mut columns, mut computed) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, expr) in exprs.iter().enumerate() {
+            types.push(None);
+            if is_wanted(place) {
+                let typed = self.value(expr)?;
+                let column = packed(slot, place);
+                computed.push((physical(&typed.expr, &input.plan.schema())?, name_of(column)));
+                columns.push(column);
+                types[place] = Some(typed.ty);
             }
         }
-        if !conditions.is_empty() && kind != JoinKind::Inner {
-            return Err(Failure::Declined);
-        }
-        let on =
-            on.iter().map(|condition| self.condition(condition)).collect::<Translated<Vec<_>>>()?;
-        let kind = match kind {
-            JoinKind::Inner => JoinType::Inner,
-            JoinKind::Left => JoinType::Left,
-            JoinKind::Right => JoinType::Right,
-            JoinKind::Full => JoinType::Full,
-            JoinKind::Semi => JoinType::LeftSemi,
-            JoinKind::Anti => JoinType::LeftAnti,
-        };
-        let builder = LogicalPlanBuilder::from(outer.plan);
-        let plan = builder.join_on(inner.plan, kind, on)?.build()?;
-        Ok(Rows { plan, conditions })
+        self.types.insert(slot.0, types);
+        let plan = Arc::new(ProjectionExec::try_new(computed, input.plan)?);
+        Ok(Rows { plan, columns, conditions: Vec::new() })
     }
 
     /// An aggregation whose groups are rows of another one.
     fn inner_aggregate(&mut self, aggregate: &Aggregate) -> Translated<Rows> {
         let translation = self.aggregation(aggregate)?;
-        let mut columns = Vec::new();
-        let mut types = Vec::new();
-        for (place, result) in translation.results.iter().enumerate() {
+        let schema = translation.plan.schema();
+        let (mut types, mut columns, mut computed) = (Vec::new(), Vec::new(), Vec::new());
+        for result in &translation.results {
             let at = result.plain().ok_or(Failure::Declined)?;
-            let (qualifier, field) = translation.plan.schema().qualified_field(at);
-            let column = datafusion::common::Column::from((qualifier, field));
-            columns.push(datafusion::logical_expr::Expr::Column(column).alias(name_of(place)));
+            let column = datafusion_common::Column::new_unqualified(schema.field(at).name());
+            computed.push(datafusion_expr::Expr::Column(column));
             types.push(translation.types.get(at).copied());
         }
         // GROUPING() of keys that are all there.
         for _ in &aggregate.grouping {
-            let place = columns.len();
-            columns.push(datafusion::logical_expr::lit(0i32).alias(name_of(place)));
+            computed.push(datafusion_expr::lit(0i32));
             types.push(Some(DataType::Int4));
         }
-        let slot = aggregate.slot.0;
-        self.types.insert(slot, types);
-        let builder = LogicalPlanBuilder::from(translation.plan).project(columns)?;
-        Ok(Rows { plan: builder.alias(relation(slot))?.build()?, conditions: Vec::new() })
+        let mut named = Vec::new();
+        for (place, expr) in computed.iter().enumerate() {
+            let column = packed(aggregate.slot, place);
+            named.push((physical(expr, &schema)?, name_of(column)));
+            columns.push(column);
+        }
+        self.types.insert(aggregate.slot.0, types);
+        let plan = Arc::new(ProjectionExec::try_new(named, translation.plan)?);
+        Ok(Rows { plan, columns, conditions: Vec::new() })
     }
+}
+
+/// The columns that conditions of scans use, and that a scan can't decide alone.
+pub(super) fn passed_columns(node: &Node) -> Translated<Columns> {
+    let mut columns = Columns::new();
+    let mut result = Ok(());
+    each_scan(node, &mut |scan| match conditions_of(scan) {
+        Ok((_, passed)) => passed.iter().for_each(|e| add_columns(e, &mut columns)),
+        Err(failure) => result = Err(failure),
+    });
+    result.map(|()| columns)
+}
+
+/// The conditions of a scan: those about its own columns alone, and the others.
+fn conditions_of(scan: &Scan) -> Translated<(Vec<Expr>, Vec<Expr>)> {
+    let mut all = conjuncts(scan.filter.as_ref()).to_vec();
+    all.extend(access_condition(scan)?);
+    let is_own = |condition: &Expr| {
+        let mut columns = Columns::new();
+        add_columns(condition, &mut columns);
+        columns.iter().all(|column| slot_of(*column).0 == scan.slot)
+    };
+    Ok(all.into_iter().partition(is_own))
 }
 
 /// What the rows of an access path have in common.

@@ -18,7 +18,8 @@ use crate::settings::SessionSettings;
 use crate::{DataType, Datum, Value};
 
 pub use super::access::{Access, KeyBounds, KeyList, conjuncts};
-pub use super::query::node::{Aggregate, Node, Scan};
+pub use super::query::node::{Aggregate, HashJoin, NestedLoop, Node, Scan};
+pub use super::query::node_walk::each_scan;
 pub use crate::analyze::tree::{
     AggregateCall, AggregateFunction, JoinKind, Slot, column as packed, slot_of,
 };

@@ -37,7 +37,7 @@ pub(super) fn produced(node: &Node, slots: &mut SlotSet) {
 }
 
 /// Calls `visit` for all scans of tables.
-pub(crate) fn each_scan<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Scan)) {
+pub fn each_scan<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Scan)) {
     if let Node::Scan(scan) = node {
         visit(scan);
     }
