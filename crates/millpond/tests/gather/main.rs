@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod outer_joins;
 mod parts;
 mod sorts;
 

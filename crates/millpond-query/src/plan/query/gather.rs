@@ -121,6 +121,11 @@ impl Marking<'_> {
                 }
                 self.below(&mut join.outer, true);
             }
+            // Its last rows come when the outer side has been read: no thread has them.
+            Node::HashJoin(join) if is_drained && self.can_give_unmatched(join) => {
+                join.gathers = true;
+                self.inner_sides(node);
+            }
             Node::HashJoin(join) => {
                 self.below(&mut join.outer, is_drained);
                 self.below(&mut join.inner, true);
@@ -202,7 +207,18 @@ impl Marking<'_> {
 
     fn is_probed(&self, join: &HashJoin) -> bool {
         matches!(join.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
-            && join.keys.iter().all(|(outer, _)| self.can_compute(outer))
+            && self.can_probe(join)
+    }
+
+    /// Whether threads give the rows that match, and the session the inner rows without a match.
+    fn can_give_unmatched(&self, join: &HashJoin) -> bool {
+        matches!(join.kind, JoinKind::Right | JoinKind::Full)
+            && self.can_probe(join)
+            && self.is_shared(&join.outer)
+    }
+
+    fn can_probe(&self, join: &HashJoin) -> bool {
+        join.keys.iter().all(|(outer, _)| self.can_compute(outer))
             && join.on.iter().all(|on| self.can_compute(on))
     }
 

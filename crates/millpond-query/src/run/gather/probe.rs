@@ -11,7 +11,7 @@ use crate::run::hash_join::{NONE, SharedTable, set_key};
 
 /// A hash join whose inner rows are all in memory.
 pub(crate) struct Probe {
-    /// Inner, Left, Semi or Anti.
+    /// Of Right and Full, the session gives the inner rows without a match.
     pub(crate) kind: JoinKind,
     /// It gives no rows, but notes which inner rows have a match.
     pub(crate) gives_inner: bool,
@@ -35,7 +35,8 @@ impl Probing {
     pub(super) fn begin(probe: &Probe, current: &Current<'_>, key: &mut Vec<u8>) -> Result<Self> {
         let has_key = set_key(probe.keys.iter(), &current.env(), key)?;
         let entry = if has_key { probe.table.rows.first(key) } else { NONE };
-        let has_match = probe.gives_inner || matches!(probe.kind, JoinKind::Inner | JoinKind::Semi);
+        let drops_outer = matches!(probe.kind, JoinKind::Inner | JoinKind::Right | JoinKind::Semi);
+        let has_match = probe.gives_inner || drops_outer;
         Ok(Self { entry, has_match })
     }
 
@@ -58,6 +59,9 @@ impl Probing {
                 continue;
             }
             self.has_match = true;
+            if matches!(probe.kind, JoinKind::Right | JoinKind::Full) {
+                table.set_match(entry);
+            }
             if matches!(probe.kind, JoinKind::Semi | JoinKind::Anti) {
                 self.entry = NONE;
             }
@@ -66,7 +70,7 @@ impl Probing {
         if std::mem::replace(&mut self.has_match, true) {
             return Ok(false);
         }
-        if probe.kind == JoinKind::Left {
+        if matches!(probe.kind, JoinKind::Left | JoinKind::Full) {
             current.nullify(&probe.inner)?;
         }
         Ok(true)

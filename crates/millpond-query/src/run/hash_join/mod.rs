@@ -61,7 +61,7 @@ enum Phase {
     /// The inner side has not been read.
     Start,
     NextOuter,
-    /// The outer side gives the joined rows.
+    /// The outer side gives the joined rows. Inner rows without a match follow.
     Gathered,
     /// Threads read the outer side, and note which inner rows have a match.
     Marking,
@@ -143,7 +143,15 @@ impl HashJoinState {
                         self.gather(join, cx)?;
                     }
                 }
-                Phase::Gathered => return self.outer.next(&join.outer, cx),
+                Phase::Gathered => {
+                    if self.outer.next(&join.outer, cx)? {
+                        return Ok(true);
+                    }
+                    if !gives_inner(join) {
+                        return Ok(false);
+                    }
+                    self.take_back(join, cx)?;
+                }
                 Phase::Marking => self.mark(join, cx)?,
                 Phase::NextOuter => self.phase = self.next_outer(join, cx)?,
                 Phase::Matching(entry, has_match) => {

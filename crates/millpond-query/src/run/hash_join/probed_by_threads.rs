@@ -75,7 +75,11 @@ impl HashJoinState {
     /// Waits for the threads, which give no rows.
     pub(super) fn mark(&mut self, join: &HashJoin, cx: &mut Context<'_>) -> Result<()> {
         while self.outer.next(&join.outer, cx)? {}
-        // The threads end, and the table is the session's again.
+        self.take_back(join, cx)
+    }
+
+    /// The threads end, and the table is the session's again.
+    pub(super) fn take_back(&mut self, join: &HashJoin, cx: &mut Context<'_>) -> Result<()> {
         self.outer = State::new(&join.outer, cx)?;
         let shared = self.shared.take().and_then(Arc::into_inner);
         let shared = shared.ok_or_else(|| SqlError::internal("threads have a table of a join"))?;
