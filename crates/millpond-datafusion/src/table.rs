@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -28,6 +29,10 @@ const BATCH_ROWS: usize = 8192;
 /// Pages after which a batch is handed on however few rows passed, so that a scan stays
 /// cancellable.
 const BATCH_PAGES: usize = 256;
+/// A task gives way before its first batch, and after so many polls. What reads all of its input
+/// never waits otherwise, and a task that it has woken stays on its thread, where no other thread
+/// finds it.
+const BATCHES_A_TURN: u64 = 8;
 /// A smaller table is scanned in one part: waking a second thread costs more.
 const PARALLEL_BYTES: u64 = 2 << 20;
 
@@ -95,8 +100,14 @@ impl PartitionStream for Part {
                 Err(error) => Box::pin(futures::stream::iter([Err(external(error))])),
                 Ok(rows) => {
                     let mut reader = Reader::new(self, rows);
-                    Box::pin(futures::stream::poll_fn(move |_| {
-                        std::task::Poll::Ready(reader.next_batch().map_err(external).transpose())
+                    let mut batches = 0..;
+                    Box::pin(futures::stream::poll_fn(move |context| {
+                        let is_turn = batches.next().is_some_and(|n: u64| n % BATCHES_A_TURN == 0);
+                        if is_turn {
+                            context.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                        Poll::Ready(reader.next_batch().map_err(external).transpose())
                     }))
                 }
             };
