@@ -370,8 +370,13 @@ fn one(conjunct: &Expr) -> f64 {
         Expr::Compare(Compare::Eq, _) | Expr::IsNull(_, false) => 0.05,
         Expr::Compare(Compare::Ne, _) | Expr::IsNull(_, true) => 0.95,
         Expr::Compare(..) => 0.33,
-        Expr::In(_, list, false) => (0.05 * list.len() as f64).min(0.5),
+        Expr::In(_, list, negated) => {
+            let found = (0.05 * list.len() as f64).min(0.5);
+            if *negated { 1.0 - found } else { found }
+        }
+        Expr::Like(like) if like.negated => 0.9,
         Expr::Like(_) => 0.1,
+        Expr::Not(inner) => 1.0 - one(inner),
         Expr::And(list) => list.iter().map(one).product(),
         Expr::Or(list) => 1.0 - list.iter().map(|arm| 1.0 - one(arm)).product::<f64>(),
         other => match other.as_equal_any() {

@@ -127,7 +127,8 @@ impl Planner<'_> {
         let mut plan = planning.plan(&query, true)?;
         planning.complete(&mut plan)?;
         if self.accelerated {
-            accelerate::mark(&mut plan, planning.is_much());
+            let rows = |table: &TableDef| planning.indexes.live_rows(table) as f64;
+            accelerate::mark(&mut plan, planning.is_much(), &rows);
         }
         gather::mark(&mut plan);
         Ok(plan)

@@ -400,6 +400,8 @@ pub struct Aggregate {
     pub(crate) states: Vec<usize>,
     pub grouping: Vec<Vec<usize>>,
     pub(crate) strategy: Strategy,
+    /// How many rows it is thought to aggregate.
+    pub(crate) input_rows: f64,
     /// Whether a second executor may run it, if there is one.
     pub(crate) accelerated: Acceleration,
     /// Whether threads that read its input may aggregate what they read, and the session what

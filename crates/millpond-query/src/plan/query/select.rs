@@ -173,6 +173,7 @@ impl Planning<'_> {
             calls,
             grouping: grouping.grouping.clone(),
             strategy,
+            input_rows: path.rows,
             accelerated: Acceleration::No,
             in_parts: false,
         }));

@@ -36,6 +36,7 @@ fn aggregate(strategy: Strategy, keys: Vec<Expr>, calls: Vec<AggregateCall>) -> 
         states,
         grouping,
         strategy,
+        input_rows: 1.0,
         accelerated: Acceleration::No,
         in_parts: false,
     }

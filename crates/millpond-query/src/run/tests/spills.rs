@@ -74,6 +74,7 @@ fn aggregate(sets: Option<Vec<Vec<usize>>>, seed: u64) -> QueryPlan {
         states: vec![0, 1],
         grouping: vec![],
         strategy: Strategy::Hashed,
+        input_rows: 1.0,
         accelerated: Acceleration::No,
         in_parts: false,
     };
