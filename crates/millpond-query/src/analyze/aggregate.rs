@@ -424,9 +424,14 @@ fn typed_args(
     binder: &mut Binder<'_>,
     name: &str,
     function: AggregateFunction,
-    args: Vec<Typed>,
+    mut args: Vec<Typed>,
 ) -> Result<(Vec<Expr>, DataType)> {
     use AggregateFunction as F;
+    if matches!(function, F::JsonList(_) | F::JsonObject(_)) {
+        for arg in &mut args {
+            binder.as_in_json(arg)?;
+        }
+    }
     let types: Vec<Ty> = args.iter().map(|arg| arg.ty).collect();
     let none = || undefined(name, &types);
     let (takes, gives): (Vec<DataType>, DataType) = match function {

@@ -26,11 +26,18 @@ enum Default {
     Bool(bool),
     Zero(DataType),
     Text(&'static str),
+    /// A literal of the argument's type.
+    Literal(&'static str),
 }
 
 const INT4: Default = Default::Zero(DataType::Int4);
 
 const JSON: &[&str] = &["from_json"];
+const ELEMENT: &[&str] = &["from_json", "element_index"];
+const FIELD: &[&str] = &["from_json", "field_name"];
+const OBJECT: &[&str] = &["classid", "objid", "objsubid"];
+const PATH: &[&str] = &["target", "path", "vars", "silent"];
+const PATH_DEFAULTS: &[Default] = &[Default::Literal("{}"), Default::Bool(false)];
 
 const fn named(
     function: &'static str,
@@ -41,10 +48,27 @@ const fn named(
 }
 
 static NAMED: &[Named] = &[
+    named("aclexplode", &["acl"], &[]),
+    named("json_array_element", ELEMENT, &[]),
+    named("json_array_element_text", ELEMENT, &[]),
     named("json_array_elements", JSON, &[]),
     named("json_array_elements_text", JSON, &[]),
     named("json_each", JSON, &[]),
     named("json_each_text", JSON, &[]),
+    named("json_object_field", FIELD, &[]),
+    named("json_object_field_text", FIELD, &[]),
+    named(
+        "json_populate_record",
+        &["base", "from_json", "use_json_as_text"],
+        &[Default::Bool(false)],
+    ),
+    named(
+        "json_populate_recordset",
+        &["base", "from_json", "use_json_as_text"],
+        &[Default::Bool(false)],
+    ),
+    named("jsonb_array_element", ELEMENT, &[]),
+    named("jsonb_array_element_text", ELEMENT, &[]),
     named("jsonb_array_elements", JSON, &[]),
     named("jsonb_array_elements_text", JSON, &[]),
     named("jsonb_each", JSON, &[]),
@@ -54,6 +78,18 @@ static NAMED: &[Named] = &[
         &["jsonb_in", "path", "replacement", "insert_after"],
         &[Default::Bool(false)],
     ),
+    named("jsonb_object_field", FIELD, &[]),
+    named("jsonb_object_field_text", FIELD, &[]),
+    named("jsonb_path_exists", PATH, PATH_DEFAULTS),
+    named("jsonb_path_exists_tz", PATH, PATH_DEFAULTS),
+    named("jsonb_path_match", PATH, PATH_DEFAULTS),
+    named("jsonb_path_match_tz", PATH, PATH_DEFAULTS),
+    named("jsonb_path_query", PATH, PATH_DEFAULTS),
+    named("jsonb_path_query_array", PATH, PATH_DEFAULTS),
+    named("jsonb_path_query_array_tz", PATH, PATH_DEFAULTS),
+    named("jsonb_path_query_first", PATH, PATH_DEFAULTS),
+    named("jsonb_path_query_first_tz", PATH, PATH_DEFAULTS),
+    named("jsonb_path_query_tz", PATH, PATH_DEFAULTS),
     named(
         "jsonb_set",
         &["jsonb_in", "path", "replacement", "create_if_missing"],
@@ -74,6 +110,11 @@ static NAMED: &[Named] = &[
     named("make_timestamp", &["year", "month", "mday", "hour", "min", "sec"], &[]),
     named("make_timestamptz", &["year", "month", "mday", "hour", "min", "sec", "timezone"], &[]),
     named("parse_ident", &["str", "strict"], &[Default::Bool(true)]),
+    named("pg_get_object_address", &["type", "object_names", "object_args"], &[]),
+    named("pg_identify_object", OBJECT, &[]),
+    named("pg_identify_object_as_address", OBJECT, &[]),
+    named("pg_options_to_table", &["options_array"], &[]),
+    named("pg_sequence_parameters", &["sequence_oid"], &[]),
     named("pg_terminate_backend", &["pid", "timeout"], &[Default::Zero(DataType::Int8)]),
 ];
 
@@ -85,6 +126,10 @@ impl Default {
             Default::Zero(DataType::Int8) => (Value::Int8(0), DataType::Int8),
             Default::Zero(_) => (Value::Int4(0), DataType::Int4),
             Default::Text(text) => (Value::Text(text.to_owned()), DataType::Text),
+            Default::Literal(text) => {
+                let expr = Expr::Const(Value::Text(text.to_owned()));
+                return Typed { expr, ty: Ty::Unknown };
+            }
         };
         Typed::known(Expr::Const(value), ty)
     }

@@ -16,6 +16,16 @@ use crate::expr::{Expr, Func, quoted_name};
 use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
 
+/// Functions that make JSON of any values.
+const OF_JSON: &[&str] = &[
+    "json_build_array",
+    "json_build_object",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "to_json",
+    "to_jsonb",
+];
+
 impl Binder<'_> {
     /// `name(...)`, placed in the text where it fails.
     pub(super) fn function(
@@ -92,9 +102,14 @@ impl Binder<'_> {
                 .pop()
                 .map_or_else(|| Err(SqlError::internal("no value")), |arg| self.type_of(arg));
         }
+        if OF_JSON.contains(&name) {
+            for arg in &mut args {
+                self.as_in_json(arg)?;
+            }
+        }
         // These see the spaces that a `character(n)` is stored without.
         let padded = match name {
-            "octet_length" | "to_json" | "to_jsonb" => 1,
+            "octet_length" => 1,
             _ if name.starts_with("bpchar") => 2,
             _ => 0,
         };
@@ -197,6 +212,15 @@ impl Binder<'_> {
             *value = Typed::known(padded(expr, n)?, DataType::Text);
         }
         Ok(())
+    }
+
+    /// A value whose datum would not tell how JSON has it.
+    pub(crate) fn as_in_json(&mut self, value: &mut Typed) -> Result<()> {
+        if value.ty == Ty::Known(DataType::Oid) {
+            let oid = std::mem::replace(value, Typed::known(Expr::NULL, DataType::Text));
+            value.expr = self.coerce(oid, DataType::Text, Coercion::Explicit)?;
+        }
+        self.pad(value)
     }
 
     /// Converts arguments to what has been chosen. Also says which type the arguments have that

@@ -14,7 +14,7 @@ use crate::expr::Env;
 use crate::types::FormatOptions;
 use crate::types::array::array_of;
 use crate::types::json::write_string;
-use crate::{Datum, Value};
+use crate::{DataType, Datum, Value};
 
 pub(in super::super) static PROCS: &[Proc] = &[
     proc(3176, "to_json", &[Param::AnyElement], JSON_TYPE, Body::Datums(to_json)).stable(),
@@ -115,7 +115,8 @@ fn array_to_json(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let lengths: Vec<usize> = array.dimensions().iter().map(|one| one.length as usize).collect();
     let separator = if matches!(args.get(1), Some(Datum::Bool(true))) { ",\n " } else { "," };
     let mut out = Vec::new();
-    write_list(&lengths, &mut array.iter(), options(env), separator, &mut out)?;
+    let type_oid = array.element();
+    write_list(&lengths, &mut array.iter(), type_oid, options(env), separator, &mut out)?;
     Ok(text_value(out))
 }
 
@@ -132,7 +133,8 @@ fn row_to_json(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
 
 fn json_array(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let mut out = Vec::new();
-    write_list(&[args.len()], &mut args.iter().copied(), options(env), ", ", &mut out)?;
+    let type_oid = DataType::Text.oid();
+    write_list(&[args.len()], &mut args.iter().copied(), type_oid, options(env), ", ", &mut out)?;
     Ok(text_value(out))
 }
 

@@ -11,7 +11,7 @@ use crate::expr::func::check_length;
 use crate::types::array::array_of;
 use crate::types::json::{escaped_length, to_jsonb, too_long, write_string};
 use crate::types::{DateStyle, FormatOptions, Zone};
-use crate::{Datum, Numeric, Value};
+use crate::{DataType, Datum, Numeric, Value};
 
 /// A value's text as JSON has it: dates and times by ISO 8601, whatever `DateStyle` says.
 pub(super) fn text(datum: &Datum<'_>, options: &FormatOptions) -> String {
@@ -74,7 +74,7 @@ pub(super) fn write_text(
                 let lengths: Vec<usize> =
                     array.dimensions().iter().map(|one| one.length as usize).collect();
                 let mut elements = array.iter();
-                return write_list(&lengths, &mut elements, options, ",", out);
+                return write_list(&lengths, &mut elements, array.element(), options, ",", out);
             }
             write_checked_string(&text(datum, options), out)?;
         }
@@ -99,10 +99,22 @@ fn write_number(datum: &Datum<'_>, options: &FormatOptions, out: &mut Vec<u8>) {
     }
 }
 
+/// Calls `write` with a value as JSON has it, of a type that its datum does not tell: an `oid` is
+/// no number there.
+fn as_json<R>(value: &Datum<'_>, type_oid: u32, write: impl FnOnce(&Datum<'_>) -> R) -> R {
+    match value {
+        Datum::Int8(oid) if type_oid == DataType::Oid.oid() => {
+            write(&Datum::Text(&oid.to_string()))
+        }
+        value => write(value),
+    }
+}
+
 /// Appends an array of these dimensions. `separator` stands between the outermost elements.
 pub(super) fn write_list<'a>(
     lengths: &[usize],
     elements: &mut dyn Iterator<Item = Datum<'a>>,
+    type_oid: u32,
     options: &FormatOptions,
     separator: &str,
     out: &mut Vec<u8>,
@@ -114,9 +126,10 @@ pub(super) fn write_list<'a>(
                 out.extend_from_slice(separator.as_bytes());
             }
             if inner.is_empty() {
-                write_text(&elements.next().unwrap_or(Datum::Null), options, out)?;
+                let element = elements.next().unwrap_or(Datum::Null);
+                as_json(&element, type_oid, |value| write_text(value, options, out))?;
             } else {
-                write_list(inner, elements, options, ",", out)?;
+                write_list(inner, elements, type_oid, options, ",", out)?;
             }
         }
     }
@@ -138,7 +151,7 @@ pub(super) fn write_record(
         }
         write_string(field.name, out);
         out.push(b':');
-        write_text(&field.value, options, out)?;
+        as_json(&field.value, field.type_oid, |value| write_text(value, options, out))?;
     }
     out.push(b'}');
     Ok(())
@@ -173,7 +186,9 @@ pub(super) fn write_jsonb(
             let mut members = Vec::new();
             for field in fields(bytes) {
                 let mut value = Vec::new();
-                write_jsonb(&field.value, options, &mut value)?;
+                as_json(&field.value, field.type_oid, |datum| {
+                    write_jsonb(datum, options, &mut value)
+                })?;
                 members.push((field.name, value));
             }
             let members = members.iter().map(|(name, value)| (*name, value.as_slice()));
@@ -184,7 +199,8 @@ pub(super) fn write_jsonb(
             if let Some(array) = array_of(datum) {
                 let lengths: Vec<usize> =
                     array.dimensions().iter().map(|one| one.length as usize).collect();
-                return write_jsonb_list(&lengths, &mut array.iter(), options, out);
+                let type_oid = array.element();
+                return write_jsonb_list(&lengths, &mut array.iter(), type_oid, options, out);
             }
             let text = text(datum, options);
             if is_numeric(datum) && is_number(text.as_bytes()) {
@@ -219,6 +235,7 @@ pub(super) fn jsonb_array_of<'a>(
 fn write_jsonb_list<'a>(
     lengths: &[usize],
     elements: &mut dyn Iterator<Item = Datum<'a>>,
+    type_oid: u32,
     options: &FormatOptions,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -227,9 +244,10 @@ fn write_jsonb_list<'a>(
         for _ in 0..*length {
             array.element();
             if inner.is_empty() {
-                write_jsonb(&elements.next().unwrap_or(Datum::Null), options, out)?;
+                let element = elements.next().unwrap_or(Datum::Null);
+                as_json(&element, type_oid, |value| write_jsonb(value, options, out))?;
             } else {
-                write_jsonb_list(inner, elements, options, out)?;
+                write_jsonb_list(inner, elements, type_oid, options, out)?;
             }
         }
     }
