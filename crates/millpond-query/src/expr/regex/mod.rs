@@ -2,9 +2,10 @@
 //! as the expression prefers, and with back references and conditions.
 //!
 //! [`parse`] makes a tree, [`program`] makes automata of its nodes, [`search`] runs them over a
-//! text, and [`dissect`] finds what the groups have matched. Except for back references, time is
-//! polynomial. All loops ask now and then whether to go on.
+//! text, and [`dissect`] finds what the groups have matched. Whether there is a match at all,
+//! [`automaton`] knows sooner. Except for back references, time is polynomial. All loops ask now and then whether to go on.
 
+mod automaton;
 mod dissect;
 mod node;
 mod parse;
@@ -18,6 +19,7 @@ use std::rc::Rc;
 
 use super::recent::Recent;
 use crate::error::{Result, SqlError, SqlState};
+use automaton::Automaton;
 use node::{Node, NodeId, Tree};
 use program::Program;
 use search::Search;
@@ -89,6 +91,8 @@ pub(crate) struct Regex {
     programs: Vec<OnceCell<Program>>,
     /// The expression is this text.
     literal: Option<String>,
+    /// It has neither back references nor conditions that an automaton does not know.
+    automaton: Option<RefCell<Automaton>>,
 }
 
 impl Regex {
@@ -96,8 +100,11 @@ impl Regex {
         let (tree, root) = parse::parse(pattern, options)?;
         let programs = tree.nodes.iter().map(|_| OnceCell::new()).collect();
         let literal = literal_of(&tree, root);
-        let regex = Regex { tree, root, programs, literal };
-        regex.program(root)?;
+        let mut regex = Regex { tree, root, programs, literal, automaton: None };
+        let program = regex.program(root)?;
+        if !regex.tree.facts[root].has_back_ref {
+            regex.automaton = Automaton::of(program).map(RefCell::new);
+        }
         Ok(regex)
     }
 
@@ -118,6 +125,10 @@ impl Regex {
     pub(crate) fn is_match(&self, text: &str, check: &dyn Fn() -> Result<()>) -> Result<bool> {
         if let Some(literal) = &self.literal {
             return Ok(text.contains(literal));
+        }
+        if let Some(automaton) = &self.automaton {
+            let program = (self.program(self.root)?, &self.tree);
+            return automaton.borrow_mut().is_match(program, text, check);
         }
         let chars: Vec<char> = text.chars().collect();
         if self.tree.facts[self.root].has_back_ref {

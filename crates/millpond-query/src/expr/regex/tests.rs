@@ -66,6 +66,23 @@ proptest! {
     }
 }
 
+/// Such a pattern has a state for each set of places where an `a` was among the last eight: more than
+/// are kept.
+#[test]
+fn an_automaton_forgets_its_states() {
+    let regex = Regex::new("^[^c]*a.{7}c$", Options::default()).unwrap();
+    let (mut text, mut random) = (String::new(), 1u32);
+    for length in 0..3000 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text.push(['a', 'b', 'é'][if length % 31 == 0 { 2 } else { random as usize >> 20 & 1 }]);
+        if length % 97 == 0 {
+            let wanted = text.chars().rev().nth(7) == Some('a');
+            assert_eq!(regex.is_match(&format!("{text}c"), &go_on).unwrap(), wanted, "{length}");
+            assert!(!regex.is_match(&text, &go_on).unwrap());
+        }
+    }
+}
+
 #[test]
 fn deep_patterns_are_refused() {
     for pattern in ["(".repeat(100_000), "(?:".repeat(100_000), "((a{255}){255}){255}".to_owned()] {
