@@ -102,7 +102,8 @@ impl PartitionStream for Part {
                     let mut reader = Reader::new(self, rows);
                     let mut batches = 0..;
                     Box::pin(futures::stream::poll_fn(move |context| {
-                        let is_turn = batches.next().is_some_and(|n: u64| n % BATCHES_A_TURN == 0);
+                        let is_turn =
+                            batches.next().is_some_and(|n: u64| n.is_multiple_of(BATCHES_A_TURN));
                         if is_turn {
                             context.waker().wake_by_ref();
                             return Poll::Pending;

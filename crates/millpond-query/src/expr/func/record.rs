@@ -43,7 +43,8 @@ fn make(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     Ok(Value::Other(RECORD, bytes.into()))
 }
 
-/// A `character(n)` with the blanks that it is stored without. `before` bytes of a record are there.
+/// A `character(n)` with the blanks that it is stored without. There are `before` bytes of the
+/// record already.
 fn with_blanks(field: &Field<'_>, value: &Datum<'_>, before: usize) -> Result<Option<String>> {
     let (Datum::Text(length), Datum::Text(text)) = (field.value, value) else { return Ok(None) };
     let length: usize = length.parse().map_err(|_| SqlError::internal("a length that is none"))?;

@@ -2,8 +2,9 @@
 //! as the expression prefers, and with back references and conditions.
 //!
 //! [`parse`] makes a tree, [`program`] makes automata of its nodes, [`search`] runs them over a
-//! text, and [`dissect`] finds what the groups have matched. Whether there is a match at all,
-//! [`automaton`] knows sooner. Except for back references, time is polynomial. All loops ask now and then whether to go on.
+//! text, and [`dissect`] finds what the groups have matched. [`automaton`] knows sooner whether
+//! there is a match at all. Except for back references, time is polynomial. All loops ask now and
+//! then whether to go on.
 
 mod automaton;
 mod dissect;

@@ -66,8 +66,8 @@ proptest! {
     }
 }
 
-/// Such a pattern has a state for each set of places where an `a` was among the last eight: more than
-/// are kept.
+/// Such a pattern has a state for each set of places where an `a` was among the last eight: more
+/// than are kept.
 #[test]
 fn an_automaton_forgets_its_states() {
     let regex = Regex::new("^[^c]*a.{7}c$", Options::default()).unwrap();
