@@ -20,6 +20,11 @@ pub fn function() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(ExactSum { signature }))
 }
 
+/// Whether it is the function.
+pub fn is_exact(function: &AggregateUDF) -> bool {
+    *function == *self::function()
+}
+
 /// What a sum that was too large stays.
 const TOO_LARGE: i128 = i128::MAX;
 

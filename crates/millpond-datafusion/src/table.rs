@@ -29,10 +29,10 @@ const BATCH_ROWS: usize = 8192;
 /// Pages after which a batch is handed on however few rows passed, so that a scan stays
 /// cancellable.
 const BATCH_PAGES: usize = 256;
-/// A task gives way before its first batch, and after so many polls. What reads all of its input
-/// never waits otherwise, and a task that it has woken stays on its thread, where no other thread
-/// finds it.
-const BATCHES_A_TURN: u64 = 8;
+/// Before its first batch, and after so many, a scan lets the runtime choose what its thread does
+/// next. An operator that reads all of its input waits for nothing else. And a task that it has
+/// woken would stay on its thread, where no other thread finds it.
+const BATCHES_A_TURN: u32 = 8;
 /// A smaller table is scanned in one part: waking a second thread costs more.
 const PARALLEL_BYTES: u64 = 2 << 20;
 
@@ -100,14 +100,14 @@ impl PartitionStream for Part {
                 Err(error) => Box::pin(futures::stream::iter([Err(external(error))])),
                 Ok(rows) => {
                     let mut reader = Reader::new(self, rows);
-                    let mut batches = 0..;
+                    let mut left_in_turn = 0;
                     Box::pin(futures::stream::poll_fn(move |context| {
-                        let is_turn =
-                            batches.next().is_some_and(|n: u64| n.is_multiple_of(BATCHES_A_TURN));
-                        if is_turn {
+                        if left_in_turn == 0 {
+                            left_in_turn = BATCHES_A_TURN;
                             context.waker().wake_by_ref();
                             return Poll::Pending;
                         }
+                        left_in_turn -= 1;
                         Poll::Ready(reader.next_batch().map_err(external).transpose())
                     }))
                 }

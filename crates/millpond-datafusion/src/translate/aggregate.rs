@@ -100,9 +100,14 @@ impl Translator<'_> {
             return Ok(Result::Plain(outputs.add(of(count_udaf(), lit(1i64)), DataType::Int8)));
         }
         let arg = call.args.first().ok_or(Failure::Declined)?;
+        // -0 and 0 are one distinct value.
+        let counts_floats = |ty| call.distinct && matches!(ty, DataType::Float4 | DataType::Float8);
         Ok(match call.function {
             AggregateFunction::Count => {
                 let arg = self.value(arg)?;
+                if counts_floats(arg.ty) {
+                    return Err(Failure::Declined);
+                }
                 Result::Plain(outputs.add(of(count_udaf(), arg.expr), DataType::Int8))
             }
             AggregateFunction::Min | AggregateFunction::Max => {
@@ -121,6 +126,9 @@ impl Translator<'_> {
             }
             AggregateFunction::Sum | AggregateFunction::Avg => {
                 let Scaled { value, scale } = self.scaled(arg)?;
+                if counts_floats(value.ty) {
+                    return Err(Failure::Declined);
+                }
                 let average = call.function == AggregateFunction::Avg;
                 let counted = value.expr.clone();
                 let (function, expr, ty) = summed(value, average)?;

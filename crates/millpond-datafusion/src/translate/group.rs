@@ -11,6 +11,8 @@ use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, Physica
 use super::join::{distributed, in_one_part};
 use super::share::shared;
 use super::{Operators, Translated, parts_of, physical};
+use crate::errors::Failure;
+use crate::sum;
 
 /// A call of an aggregate function.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +52,9 @@ impl Grouping {
         if let Some(value) = self.distinct_value() {
             return self.over_distinct(value, input, parts);
         }
+        if self.calls.iter().any(|call| call.is_distinct && sum::is_exact(&call.function)) {
+            return Err(Failure::Declined);
+        }
         self.aggregated(input, parts)
     }
 
@@ -74,10 +79,7 @@ impl Grouping {
         let keys = self.keys.into_iter().chain([value]).collect();
         let distinct = Grouping { keys, calls: Vec::new() }.aggregated(input, parts)?;
         let call = |call: Call| {
-            let arg = match call.arg {
-                Planned::Cast(cast) => Planned::Cast(Cast { expr: Box::new(key(count)), ..cast }),
-                _ => key(count),
-            };
+            let arg = with_value(call.arg, key(count));
             Call { arg, is_distinct: false, ..call }
         };
         let calls = self.calls.into_iter().map(call).collect();
@@ -116,10 +118,20 @@ impl Grouping {
     }
 }
 
-/// What a value was before a conversion, which loses nothing.
+/// What a value was before its conversions, which lose nothing.
 fn converted(value: &Planned) -> &Planned {
     match value {
-        Planned::Cast(cast) => &cast.expr,
+        Planned::Cast(cast) => converted(&cast.expr),
         value => value,
+    }
+}
+
+/// The conversions of another value.
+fn with_value(converted: Planned, value: Planned) -> Planned {
+    match converted {
+        Planned::Cast(cast) => {
+            Planned::Cast(Cast { expr: Box::new(with_value(*cast.expr, value)), ..cast })
+        }
+        _ => value,
     }
 }

@@ -22,8 +22,9 @@ use super::nodes::Rows;
 use super::{Columns, Operators, Translated, Translator, add_columns, parts_of, physical};
 use crate::errors::Failure;
 
-/// What is built from these bytes of tables, or more, is built in parts. The rows of the other side
-/// are distributed among them, which costs more than a table of rows that all parts look into.
+/// If the tables below the side that is hashed have these bytes or more, before any condition, each
+/// part hashes some keys of them. Then the rows of the other side are distributed by their keys,
+/// too, which costs more than one hash table that all parts look into.
 const LARGE_BUILD_BYTES: u64 = 32 << 20;
 
 /// The two inputs of a join. The rows of the first are kept, and those of the second are compared
@@ -31,7 +32,7 @@ const LARGE_BUILD_BYTES: u64 = 32 << 20;
 struct Sides<'n> {
     build: &'n Node,
     probe: &'n Node,
-    /// As the first relates to the second.
+    /// DataFusion's type of the join, with `build` as its left side.
     kind: JoinType,
 }
 
@@ -46,7 +47,8 @@ impl Translator<'_> {
             JoinKind::Anti => JoinType::LeftAnti,
         };
         let sides = Sides { build: &join.outer, probe: &join.inner, kind };
-        self.join(&sides, join.on.iter().cloned().collect(), wanted)
+        let on = join.on.iter().cloned().collect();
+        Ok(self.join(&sides, on, wanted)?.0)
     }
 
     pub(super) fn hash_join(&mut self, join: &HashJoin, wanted: &Columns) -> Translated<Rows> {
@@ -64,10 +66,19 @@ impl Translator<'_> {
             Expr::Compare(Compare::Eq, Box::new((outer.clone(), inner.clone())))
         };
         let on = join.keys.iter().map(equal).chain(join.on.iter().cloned()).collect();
-        self.join(&Sides { build: &join.inner, probe: &join.outer, kind }, on, wanted)
+        let sides = Sides { build: &join.inner, probe: &join.outer, kind };
+        let (rows, by_keys) = self.join(&sides, on, wanted)?;
+        // If no kernel compares the keys, each pair of rows would be looked at.
+        if by_keys || join.keys.is_empty() { Ok(rows) } else { Err(Failure::Declined) }
     }
 
-    fn join(&mut self, sides: &Sides<'_>, mut on: Vec<Expr>, wanted: &Columns) -> Translated<Rows> {
+    /// The rows of a join, and whether they are found by keys.
+    fn join(
+        &mut self,
+        sides: &Sides<'_>,
+        mut on: Vec<Expr>,
+        wanted: &Columns,
+    ) -> Translated<(Rows, bool)> {
         let mut below = wanted.clone();
         on.iter().for_each(|condition| add_columns(condition, &mut below));
         let build = self.node(sides.build, &below)?;
@@ -92,19 +103,20 @@ impl Translator<'_> {
         let columns = of.columns(build.columns, probe.columns);
         let kept: Vec<usize> =
             (0..columns.len()).filter(|at| wanted.contains(&columns[*at])).collect();
-        let plan = self.joined(of, &all, sides.build, &kept)?;
+        let (plan, by_keys) = self.joined(of, &all, sides.build, &kept)?;
         let columns = kept.into_iter().map(|at| columns[at]).collect();
-        Ok(Rows { plan, columns, conditions })
+        Ok((Rows { plan, columns, conditions }, by_keys))
     }
 
-    /// The operators of a join, which give the `kept` ones of its columns.
+    /// The operators of a join, which give the `kept` ones of its columns, and whether these find
+    /// rows by keys.
     fn joined(
         &self,
         inputs: Inputs,
         on: &[Planned],
         build_node: &Node,
         kept: &[usize],
-    ) -> Translated<Operators> {
+    ) -> Translated<(Operators, bool)> {
         let (keys, others) = inputs.keys(on)?;
         let filter = others.into_iter().reduce(and);
         let filter = filter.map(|filter| inputs.filter(&filter)).transpose()?;
@@ -112,13 +124,14 @@ impl Translator<'_> {
         if keys.is_empty() {
             let build = in_one_part(build);
             if filter.is_none() && kind == JoinType::Inner {
-                return projected(Arc::new(CrossJoinExec::new(build, probe)), kept);
+                let join = projected(Arc::new(CrossJoinExec::new(build, probe)), kept)?;
+                return Ok((join, false));
             }
             let join = NestedLoopJoinExecBuilder::new(build, probe, kind)
                 .with_filter(filter)
                 .with_projection(Some(kept.to_vec()))
                 .build()?;
-            return Ok(Arc::new(join));
+            return Ok((Arc::new(join), false));
         }
         let mut build_bytes = 0;
         each_scan(build_node, &mut |scan| build_bytes += self.scanner.table_bytes(&scan.table));
@@ -136,7 +149,7 @@ impl Translator<'_> {
             .with_partition_mode(mode)
             .with_null_equality(NullEquality::NullEqualsNothing)
             .build()?;
-        Ok(Arc::new(join))
+        Ok((Arc::new(join), true))
     }
 }
 

@@ -66,7 +66,7 @@ fn is_worth_it(part: &Planned) -> bool {
     !matches!(part, Planned::Column(_) | Planned::Literal(..))
 }
 
-/// What is not computed for each row stays where it is: it may fail.
+/// What conditions may keep from being computed stays where it is: it may fail.
 fn below(part: &Planned) -> TreeNodeRecursion {
     let is_conditional = match part {
         Planned::Case(_) => true,

@@ -333,7 +333,7 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
     let Some(function) = function_of(name).or_else(|| hypothetical_of(name)) else {
         return Err(SqlError::internal("no aggregate"));
     };
-    let Call { is_star, distinct, args, order_by, places, filter } = call;
+    let Call { is_star, distinct, mut args, order_by, places, filter } = call;
     if args.is_empty() && !is_star && function == F::Count {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -351,6 +351,12 @@ fn resolve(binder: &mut Binder<'_>, name: &str, call: Call) -> Result<AggregateC
     }
     let written: Vec<Ty> = args.iter().map(|arg| arg.ty).collect();
     let key_types: Vec<Ty> = order_by.iter().map(|(_, ty)| *ty).collect();
+    // Distinct values are told apart, and ordered, as what they are.
+    if !distinct && matches!(function, F::JsonList(_) | F::JsonObject(_)) {
+        for arg in &mut args {
+            binder.as_in_json(arg)?;
+        }
+    }
     let (args, order_by, ty) = if is_ordered_set(function) {
         ordered_set::resolve(binder, name, function, args, order_by)?
     } else {
@@ -424,14 +430,9 @@ fn typed_args(
     binder: &mut Binder<'_>,
     name: &str,
     function: AggregateFunction,
-    mut args: Vec<Typed>,
+    args: Vec<Typed>,
 ) -> Result<(Vec<Expr>, DataType)> {
     use AggregateFunction as F;
-    if matches!(function, F::JsonList(_) | F::JsonObject(_)) {
-        for arg in &mut args {
-            binder.as_in_json(arg)?;
-        }
-    }
     let types: Vec<Ty> = args.iter().map(|arg| arg.ty).collect();
     let none = || undefined(name, &types);
     let (takes, gives): (Vec<DataType>, DataType) = match function {

@@ -17,7 +17,7 @@ use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
 
 /// Functions that make JSON of any values.
-const OF_JSON: &[&str] = &[
+const JSON_BUILDERS: &[&str] = &[
     "json_build_array",
     "json_build_object",
     "jsonb_build_array",
@@ -102,7 +102,7 @@ impl Binder<'_> {
                 .pop()
                 .map_or_else(|| Err(SqlError::internal("no value")), |arg| self.type_of(arg));
         }
-        if OF_JSON.contains(&name) {
+        if JSON_BUILDERS.contains(&name) {
             for arg in &mut args {
                 self.as_in_json(arg)?;
             }
@@ -214,7 +214,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// A value whose datum would not tell how JSON has it.
+    /// Makes a text of an `oid`, and of a `character(n)` with its blanks. JSON has them as strings,
+    /// and what is stored of them does not tell.
     pub(crate) fn as_in_json(&mut self, value: &mut Typed) -> Result<()> {
         if value.ty == Ty::Known(DataType::Oid) {
             let oid = std::mem::replace(value, Typed::known(Expr::NULL, DataType::Text));

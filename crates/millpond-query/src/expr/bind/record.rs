@@ -65,12 +65,7 @@ impl RecordTypes {
     ) -> Result<(Expr, DataType)> {
         let mut header = Vec::new();
         for (name, ty) in &fields {
-            let length = match ty {
-                DataType::Char(n) => n.to_string(),
-                _ => String::new(),
-            };
-            let value = if length.is_empty() { Datum::Null } else { Datum::Text(&length) };
-            let field = record::Field { name, type_oid: ty.oid(), value };
+            let field = record::Field { name, type_oid: ty.oid(), value: Datum::Null };
             let pushed = record::push_field(&field, &mut header);
             pushed.ok_or_else(|| SqlError::internal("a name is too long"))?;
         }

@@ -5,14 +5,13 @@ use millpond_types::record::{self, Field};
 
 use super::Body;
 use super::catalog::{ANY, BOOL, Proc, RECORD_TYPE, proc};
-use super::check_length;
 use super::value::wrong_arguments;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::Env;
-use crate::{DataType, Datum, Value};
+use crate::{Datum, Value};
 
-/// A record: bytes that have its fields' names and types, with the length of a `character(n)` or
-/// NULL as its value; something that is NULL if the record is; then the values.
+/// A record: bytes that have its fields' names and types with NULLs; something that is NULL if the
+/// record is; then the values.
 pub(in crate::expr) static MAKE: Proc =
     proc(0, "row", &[ANY, ANY], RECORD_TYPE, Body::Datums(make)).called_on_null().variadic();
 
@@ -36,27 +35,9 @@ fn make(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
     }
     let mut bytes = Vec::with_capacity(header.len() + ROOM_OF_VALUE * values.len());
     for (field, value) in record::fields(header).zip(values) {
-        let padded = with_blanks(&field, value, bytes.len())?;
-        let value = padded.as_deref().map_or(*value, Datum::Text);
-        record::push_field(&Field { value, ..field }, &mut bytes).ok_or_else(too_large)?;
+        record::push_field(&Field { value: *value, ..field }, &mut bytes).ok_or_else(too_large)?;
     }
     Ok(Value::Other(RECORD, bytes.into()))
-}
-
-/// A `character(n)` with the blanks that it is stored without. There are `before` bytes of the
-/// record already.
-fn with_blanks(field: &Field<'_>, value: &Datum<'_>, before: usize) -> Result<Option<String>> {
-    let (Datum::Text(length), Datum::Text(text)) = (field.value, value) else { return Ok(None) };
-    let length: usize = length.parse().map_err(|_| SqlError::internal("a length that is none"))?;
-    let missing = length.saturating_sub(text.chars().count());
-    if missing == 0 {
-        return Ok(None);
-    }
-    check_length(before + text.len() + missing)?;
-    let mut padded = String::with_capacity(text.len() + missing);
-    padded.push_str(text);
-    padded.extend(std::iter::repeat_n(' ', missing));
-    Ok(Some(padded))
 }
 
 fn field(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
@@ -64,13 +45,8 @@ fn field(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {
         return Err(wrong_arguments(args.len()));
     };
     let place = usize::try_from(*place).map_err(|_| wrong_arguments(args.len()))?;
-    let found = record::fields(bytes).nth(place).ok_or_else(|| wrong_arguments(args.len()))?;
-    Ok(match found.value {
-        Datum::Text(text) if found.type_oid == DataType::Char(0).oid() => {
-            Value::Text(text.trim_end_matches(' ').to_owned())
-        }
-        value => value.to_value(),
-    })
+    let found = record::fields(bytes).nth(place);
+    found.map(|field| field.value.to_value()).ok_or_else(|| wrong_arguments(args.len()))
 }
 
 fn is_null(args: &[Datum<'_>], _: &Env<'_>) -> Result<Value> {

@@ -15,9 +15,9 @@ use crate::system_relations::is_system;
 /// As much work as to look up some 20,000 rows by key, one by one.
 const MUCH_WORK: f64 = 130_000.0;
 
-/// So many rows may be read for each that is aggregated. TPC-H has queries with 27 and 50, which
-/// are estimated at 9 and at 20: the first takes two thirds of the time with the second executor,
-/// the second twice the time.
+/// So many rows may be read for each that is aggregated. The estimate is 9 for TPC-H's query 15,
+/// which takes two thirds of the time with the second executor, and 20 for query 11, which takes
+/// twice the time.
 const MOST_READ: f64 = 12.0;
 
 /// More nodes are not for it: to translate them can't be interrupted.
@@ -63,9 +63,9 @@ fn mark_below(node: &mut Node, pays: &dyn Fn(&Aggregate) -> bool) {
     inputs_mut(node).into_iter().for_each(|input| mark_below(input, pays));
 }
 
-/// Whether the second executor is faster at an aggregation. It is at aggregating itself, so there
-/// must be something to aggregate for the rows that are read. It reads whole tables where a plan
-/// has an index, or looks rows up by key.
+/// Whether the second executor is faster at an aggregation. It aggregates faster than it reads, so
+/// enough of the rows that are read must be aggregated. It reads whole tables where a plan has an
+/// index, or looks rows up by key.
 fn pays(aggregate: &Aggregate, rows: &dyn Fn(&TableDef) -> f64) -> bool {
     let (mut read, mut by_index) = (0.0, false);
     each_scan(&aggregate.input, &mut |scan| {
