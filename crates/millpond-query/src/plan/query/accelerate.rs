@@ -15,9 +15,9 @@ use crate::system_relations::is_system;
 /// As much work as to look up some 20,000 rows by key, one by one.
 const MUCH_WORK: f64 = 130_000.0;
 
-/// So many rows may be read for each that is aggregated. The estimate is 9 for TPC-H's query 15,
-/// which takes two thirds of the time with the second executor, and 20 for query 11, which takes
-/// twice the time.
+/// So many rows may be read for each that is aggregated or hashed. The estimate is 9 for TPC-H's
+/// query 15, which takes two thirds of the time with the second executor, and 20 for query 11,
+/// which takes twice the time.
 const MOST_READ: f64 = 12.0;
 
 /// More nodes are not for it: to translate them can't be interrupted.
@@ -63,22 +63,26 @@ fn mark_below(node: &mut Node, pays: &dyn Fn(&Aggregate) -> bool) {
     inputs_mut(node).into_iter().for_each(|input| mark_below(input, pays));
 }
 
-/// Whether the second executor is faster at an aggregation. It aggregates faster than it reads, so
-/// enough of the rows that are read must be aggregated. It reads whole tables where a plan has an
-/// index, or looks rows up by key.
+/// Whether the second executor is faster at an aggregation. It aggregates and fills hash tables
+/// faster than it reads, so this must happen to enough of the rows that are read. It reads whole
+/// tables where a plan has an index, or looks rows up by key.
 fn pays(aggregate: &Aggregate, rows: &dyn Fn(&TableDef) -> f64) -> bool {
     let (mut read, mut by_index) = (0.0, false);
     each_scan(&aggregate.input, &mut |scan| {
         read += rows(&scan.table);
         by_index |= scan.access.index().is_some();
     });
-    let mut aggregated = aggregate.input_rows;
-    each_node(&aggregate.input, &mut |node| {
-        if let Node::Aggregate(inner) = node {
-            aggregated = aggregated.max(inner.input_rows);
+    let mut kept = aggregate.input_rows;
+    each_node(&aggregate.input, &mut |node| match node {
+        Node::Aggregate(inner) => kept = kept.max(inner.input_rows),
+        Node::HashJoin(join) => {
+            let mut hashed = 0.0;
+            each_scan(&join.inner, &mut |scan| hashed += rows(&scan.table));
+            kept = kept.max(hashed);
         }
+        _ => {}
     });
-    !by_index && aggregated * MOST_READ >= read
+    !by_index && kept * MOST_READ >= read
 }
 
 /// Whether it aggregates tables and joins of tables, in no order.
