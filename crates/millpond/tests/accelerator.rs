@@ -82,6 +82,17 @@ impl io::Write for Log {
 }
 
 impl Log {
+    /// A log of this thread's messages, as long as what is returned with it is there.
+    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
     fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut self.0.lock().unwrap())).unwrap()
     }
@@ -141,6 +152,16 @@ fn line(row: &[Value]) -> String {
         }
     }
     line
+}
+
+/// The answers of the first and of the second executor, and what the second wrote to the log.
+fn compared(c: &mut Connection, log: &Log, query: &str) -> (String, String, String) {
+    c.batch("set accelerator = off").unwrap();
+    let expected = answer(c, query);
+    c.batch("set accelerator = force").unwrap();
+    log.take();
+    let found = answer(c, query);
+    (expected, found, log.take())
 }
 
 /// Queries that the second executor answers.
@@ -216,22 +237,11 @@ fn chains_of_queries_are_not_accelerated() {
 #[test]
 fn answers_are_the_same() {
     let (_fresh, mut c) = with_values();
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::begin();
     let mut wrong = String::new();
     let queries = ANSWERED.iter().map(|query| (query, false));
     for (query, declined) in queries.chain(DECLINED.iter().map(|query| (query, true))) {
-        c.batch("set accelerator = off").unwrap();
-        let expected = answer(&mut c, query);
-        c.batch("set accelerator = force").unwrap();
-        log.take();
-        let found = answer(&mut c, query);
-        let lines = log.take();
+        let (expected, found, lines) = compared(&mut c, &log, query);
         if lines.contains("is declined") != declined {
             writeln!(wrong, "{query}\nis declined: {}\n{lines}", !declined).unwrap();
         }
@@ -367,21 +377,10 @@ fn answers_in_parts_are_the_same() {
         return;
     }
     let (_fresh, mut c) = with_large_tables();
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::begin();
     let mut wrong = String::new();
     for (query, operators) in IN_PARTS {
-        c.batch("set accelerator = off").unwrap();
-        let expected = answer(&mut c, query);
-        c.batch("set accelerator = force").unwrap();
-        log.take();
-        let found = answer(&mut c, query);
-        let lines = log.take();
+        let (expected, found, lines) = compared(&mut c, &log, query);
         let missing = operators.iter().any(|operator| !lines.contains(operator));
         if lines.contains("is declined") || missing {
             writeln!(wrong, "{query}\nnot {operators:?}\n{lines}").unwrap();

@@ -84,15 +84,19 @@ impl Translator<'_> {
         let build = self.node(sides.build, &below)?;
         let probe = self.node(sides.probe, &below)?;
         let known: Columns = build.columns.iter().chain(&probe.columns).copied().collect();
-        // An inner join may leave to the one above what it does not know.
+        // An inner join may leave to the one above what it does not know. A condition on rows that
+        // are given without a match, too, is no condition on matches.
+        let (keeps_build, keeps_probe) = kept_sides(sides.kind);
+        let of_build = build.conditions.into_iter().map(|condition| (condition, keeps_build));
+        let of_probe = probe.conditions.into_iter().map(|condition| (condition, keeps_probe));
         let mut conditions = Vec::new();
-        for condition in build.conditions.into_iter().chain(probe.conditions) {
+        for (condition, is_kept) in of_build.chain(of_probe) {
             let mut used = Columns::new();
             add_columns(&condition, &mut used);
             match (used.is_subset(&known), sides.kind) {
-                (true, _) => on.push(condition),
+                (true, _) if !is_kept => on.push(condition),
                 (false, JoinType::Inner) => conditions.push(condition),
-                (false, _) => return Err(Failure::Declined),
+                _ => return Err(Failure::Declined),
             }
         }
         let mut all = Vec::new();
@@ -151,6 +155,14 @@ impl Translator<'_> {
             .build()?;
         Ok((Arc::new(join), true))
     }
+}
+
+/// Whether a join gives rows of its left and of its right side that have no match, or only asks
+/// whether they have one.
+fn kept_sides(kind: JoinType) -> (bool, bool) {
+    let left = matches!(kind, JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti);
+    let right = matches!(kind, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti);
+    (left || kind == JoinType::Full, right || kind == JoinType::Full)
 }
 
 /// The rows of the two sides.
