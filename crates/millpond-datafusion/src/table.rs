@@ -29,9 +29,9 @@ const BATCH_ROWS: usize = 8192;
 /// Pages after which a batch is handed on however few rows passed, so that a scan stays
 /// cancellable.
 const BATCH_PAGES: usize = 256;
-/// Before its first batch, and after so many, a scan lets the runtime choose what its thread does
-/// next. An operator that reads all of its input waits for nothing else. And a task that it has
-/// woken would stay on its thread, where no other thread finds it.
+/// After this number of batches, and before the first, a scan lets the runtime choose what its
+/// thread does next. An operator that reads all of its input waits for nothing else, and a task
+/// that it has woken would stay on its thread, where no other thread finds it.
 const BATCHES_A_TURN: u32 = 8;
 /// A smaller table is scanned in one part: waking a second thread costs more.
 const PARALLEL_BYTES: u64 = 2 << 20;
@@ -49,7 +49,7 @@ pub struct Source {
 /// A column that is read: its place in the table, the name that plans have for it, and its type.
 pub type Read = (usize, String, DataType);
 
-/// A scan that gives some columns of a table; of a large one, in so many parts.
+/// A scan that gives some columns of a table. A large table is read in `parts`, a small one in one.
 pub fn scan(source: Source, read: &[Read], parts: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
     let field = |(_, name, ty): &Read| Some(Field::new(name, arrow_type(*ty)?, true));
     let fields: Option<Vec<Field>> = read.iter().map(field).collect();

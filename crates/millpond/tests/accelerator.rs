@@ -252,8 +252,8 @@ fn answers_are_the_same() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Tables that are read in several parts, if there are several processors: `l` is large, and the
-/// rows of `w` have so many bytes that a join builds on them in parts.
+/// Tables that are read in several parts, if there are several processors. `l` has many rows, and
+/// `w` is large enough that a join hashes it in parts.
 fn with_large_tables() -> (Fresh, Connection) {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();

@@ -31,7 +31,7 @@ impl Rows {
 }
 
 impl Translator<'_> {
-    /// The rows of a node, with those of its columns that are `wanted` above it, and may be more.
+    /// The rows of a node. They have its columns that are `wanted` above it, and may have others.
     pub(super) fn node(&mut self, node: &Node, wanted: &Columns) -> Translated<Rows> {
         match node {
             Node::Scan(scan) => self.scan(scan, wanted),
@@ -75,7 +75,7 @@ impl Translator<'_> {
         let mut read = Vec::new();
         for column in &columns {
             let place = slot_of(*column).1;
-            // What is wanted and not computed here is declined where it is used.
+            // A column of a type that is not computed here.
             let ty = types.get(place).copied().flatten().ok_or(Failure::Declined)?;
             read.push((place, name_of(*column), ty));
         }

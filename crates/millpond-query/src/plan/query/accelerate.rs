@@ -15,7 +15,7 @@ use crate::system_relations::is_system;
 /// As much work as to look up some 20,000 rows by key, one by one.
 const MUCH_WORK: f64 = 130_000.0;
 
-/// So many rows may be read for each that is aggregated or hashed. The estimate is 9 for TPC-H's
+/// How many rows may be read for each that is aggregated or hashed. The estimate is 9 for TPC-H's
 /// query 15, which takes two thirds of the time with the second executor, and 20 for query 11,
 /// which takes twice the time.
 const MOST_READ: f64 = 12.0;
