@@ -257,4 +257,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         PLAIN,
         "wal::companions::tests::waits_without_a_commit_get_rare",
     ),
+    mutant(
+        "wal-wait-beside-a-free-log",
+        "ADR 28",
+        PLAIN,
+        "wal::companions::tests::sessions_that_work_longer_than_syncs_take_are_not_waited_for",
+    ),
 ];

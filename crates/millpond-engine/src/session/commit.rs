@@ -92,7 +92,7 @@ impl Session {
             }
             let _shown = self.ctx.proc().waiting(WaitEvent::WalSync);
             // If it fails, the second half finds the same error and handles it.
-            let _ = self.ctx.log().flush_commit(lsn, || self.ctx.commit_pause());
+            let _ = self.ctx.flush_commit(lsn);
         }
         self.second_half()?;
         Ok(Commit::Done)
@@ -125,7 +125,7 @@ impl Session {
     pub fn wait_durable(&self, ticket: &CommitTicket) {
         let _shown = self.ctx.proc().waiting(WaitEvent::WalSync);
         // If it fails, `finish_commit` finds the same error.
-        let _ = self.ctx.log().flush_commit(ticket.lsn, || self.ctx.commit_pause());
+        let _ = self.ctx.flush_commit(ticket.lsn);
     }
 
     /// Ends a pending commit. Returns `WouldBlock` (under `Wait::Never`) if it is still pending.
@@ -138,7 +138,7 @@ impl Session {
             if !self.ctx.may_wait() {
                 return Err(EngineError::WouldBlock);
             }
-            let _ = log.flush_commit(ticket.lsn, || self.ctx.commit_pause());
+            let _ = self.ctx.flush_commit(ticket.lsn);
         }
         self.second_half()
     }

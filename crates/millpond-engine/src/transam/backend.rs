@@ -4,16 +4,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millpond_buffer::{BufferPool, BufferSession, Lsn, RelationId, Wait};
+use millpond_sync::clock;
 
 use super::combo::ComboCids;
 use crate::error::EngineResult;
 use crate::ids::SessionNo;
 use crate::lmgr::LockManager;
 use crate::proc::ProcHandle;
-use crate::wal::{Log, Logging};
+use crate::wal::{Log, Logging, WalError};
 
 /// How long the leader of a group of commits lets others join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,6 +44,8 @@ pub struct Backend {
     buffers: BufferSession,
     wait: Cell<Wait>,
     commit_delay: Cell<CommitDelay>,
+    /// When a commit that this session waited for was durable.
+    committed: Cell<Option<Instant>>,
     combos: RefCell<ComboCids>,
     pending_commit: RefCell<Option<PendingCommit>>,
 }
@@ -64,6 +67,7 @@ impl Backend {
             buffers,
             wait: Cell::new(Wait::Allowed),
             commit_delay: Cell::default(),
+            committed: Cell::default(),
             combos: RefCell::default(),
             pending_commit: RefCell::new(None),
         }
@@ -126,6 +130,14 @@ impl Backend {
     /// Sets `commit_delay` and `commit_siblings`.
     pub fn set_commit_delay(&self, delay: CommitDelay) {
         self.commit_delay.set(delay);
+    }
+
+    /// Returns once the log is durable up to `upto`, the end of this session's commit.
+    pub(crate) fn flush_commit(&self, upto: Lsn) -> Result<(), WalError> {
+        let worked = self.committed.get().map_or(Duration::ZERO, clock::since);
+        let flushed = self.log.flush_commit(upto, worked, || self.commit_pause());
+        self.committed.set(Some(clock::now()));
+        flushed
     }
 
     /// How long this session lets others join if it leads a group commit now.

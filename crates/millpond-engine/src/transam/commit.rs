@@ -73,7 +73,7 @@ impl Transactions {
         if !ticket.is_ready() {
             let _shown = backend.proc().waiting(WaitEvent::WalSync);
             // `commit_finish` flushes again and handles the error.
-            let _ = backend.log().flush_commit(ticket.lsn, || backend.commit_pause());
+            let _ = backend.flush_commit(ticket.lsn);
         }
         self.commit_finish(backend, ticket)
     }

@@ -8,6 +8,10 @@
 //! were waiting by then. It waits no longer than a sync takes. A wait in which no commit comes is
 //! lost time, so the next ones are left out: one, then two, four, and so on. A wait that something
 //! else cuts short counts only if a commit has come.
+//!
+//! Sessions fall into turns only if syncs are what they wait for most. If a session works for
+//! longer between two commits than syncs for all the others take, each finds the log free. A leader
+//! that waits then has both processors idle at once, and gains nothing.
 
 use std::time::Duration;
 
@@ -19,7 +23,7 @@ const LEAST_SYNC: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(10);
 /// The most waits that are left out one after the other.
 const MOST_LEFT_OUT: u32 = 64;
-/// Part of the average that a sync's time counts for.
+/// A new value counts for this part of an average.
 const WEIGHT: u32 = 8;
 
 /// What leaders have learnt so far.
@@ -27,6 +31,8 @@ const WEIGHT: u32 = 8;
 pub(super) struct Companions {
     /// The time of a sync, on average.
     sync: Duration,
+    /// The time that a leader's session worked between two commits, on average.
+    work: Duration,
     /// How many waits are still left out.
     left_out: u32,
     /// How many are after the next wait in which no commit comes.
@@ -36,15 +42,24 @@ pub(super) struct Companions {
 impl Companions {
     /// Notes how long a sync has taken.
     pub(super) fn synced(&mut self, took: Duration) {
-        self.sync = match self.sync {
-            Duration::ZERO => took,
-            average => average - average / WEIGHT + took / WEIGHT,
-        };
+        self.sync = averaged(self.sync, took);
+    }
+
+    /// Notes how long a leader's session has worked since its last commit. Zero if it had none.
+    pub(super) fn worked(&mut self, time: Duration) {
+        if !time.is_zero() {
+            // A rest of minutes tells no more than a short one.
+            self.work = averaged(self.work, time.min(LONGEST));
+        }
     }
 
     /// How long a leader waits, if at all. `here`: how many the group has, the leader among them.
     pub(super) fn wait(&mut self, expected: usize, here: usize) -> Option<Duration> {
         if here >= expected || self.sync < LEAST_SYNC {
+            return None;
+        }
+        let syncs_of_others = self.sync.saturating_mul(expected as u32 - 1);
+        if self.work > syncs_of_others && !mutant!("wal-wait-beside-a-free-log") {
             return None;
         }
         if let Some(left) = self.left_out.checked_sub(1) {
@@ -62,6 +77,14 @@ impl Companions {
             self.left_out = self.penalty.max(1);
             self.penalty = (self.left_out * 2).min(MOST_LEFT_OUT);
         }
+    }
+}
+
+/// The average once `next` counts, too. Zero: nothing has counted so far.
+fn averaged(average: Duration, next: Duration) -> Duration {
+    match average {
+        Duration::ZERO => next,
+        average => average - average / WEIGHT + next / WEIGHT,
     }
 }
 
@@ -94,6 +117,23 @@ mod tests {
         assert_eq!(Companions::default().wait(9, 1), None);
         assert_eq!(after_syncs(LEAST_SYNC / 2).wait(9, 1), None);
         assert_eq!(after_syncs(Duration::from_secs(9)).wait(9, 1), Some(LONGEST));
+    }
+
+    #[test]
+    fn sessions_that_work_longer_than_syncs_take_are_not_waited_for() {
+        let mut companions = after_syncs(SYNC);
+        companions.worked(SYNC * 3);
+        assert_eq!(companions.wait(2, 1), None);
+        assert_eq!(companions.wait(3, 1), None);
+        assert_eq!(companions.wait(4, 1), Some(SYNC), "three others have syncs, too");
+        (0..30).for_each(|_| companions.worked(SYNC / 2));
+        assert_eq!(companions.wait(2, 1), Some(SYNC));
+        // Neither the first commit of a session nor an hour's rest counts for much.
+        companions.worked(Duration::ZERO);
+        assert_eq!(companions.wait(2, 1), Some(SYNC));
+        companions.worked(Duration::from_secs(3600));
+        (0..10).for_each(|_| companions.worked(SYNC / 2));
+        assert_eq!(companions.wait(2, 1), Some(SYNC));
     }
 
     #[test]

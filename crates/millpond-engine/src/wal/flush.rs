@@ -43,10 +43,19 @@ impl Log {
     /// [`Log::flush`] for a commit. If the caller becomes the leader, it lets others join first.
     /// It waits for `pause()`: `commit_delay` if at least `commit_siblings` other transactions are
     /// active, and zero otherwise. If that is zero, `Companions` decides how long it waits.
-    pub fn flush_commit(&self, upto: Lsn, pause: impl Fn() -> Duration) -> Result<(), WalError> {
-        let join = |synced: &mut Synced| match pause() {
-            Duration::ZERO => self.wait_for_companions(&mut synced.companions),
-            pause => self.let_others_join(pause),
+    /// `worked`: the time since the session's last commit was durable, zero for its first one.
+    pub fn flush_commit(
+        &self,
+        upto: Lsn,
+        worked: Duration,
+        pause: impl Fn() -> Duration,
+    ) -> Result<(), WalError> {
+        let join = |synced: &mut Synced| {
+            synced.companions.worked(worked);
+            match pause() {
+                Duration::ZERO => self.wait_for_companions(&mut synced.companions),
+                pause => self.let_others_join(pause),
+            }
         };
         self.flush_as(upto, || (), join)
     }

@@ -142,7 +142,7 @@ fn commit(log: &Log, disk: &Disk, session: u16, payload: &[u8]) {
         Err(WalError::Stopped { .. }) => return,
         Err(error) => panic!("{error}"),
     };
-    let outcome = log.flush_commit(inserted.end, || Duration::ZERO);
+    let outcome = log.flush_commit(inserted.end, Duration::ZERO, || Duration::ZERO);
     check(log, disk);
     match outcome {
         Ok(()) => assert!(disk.durable() >= inserted.end, "a commit is lost"),

@@ -213,11 +213,11 @@ fn a_leader_is_asked_how_long_it_pauses() {
     };
     let first = log.insert(SessionNo(0), &commit_record()).unwrap().end;
     let second = log.insert(SessionNo(0), &commit_record()).unwrap().end;
-    log.flush_commit(second, pause(Duration::from_micros(1))).unwrap();
-    log.flush_commit(first, pause(Duration::from_micros(1))).unwrap();
+    log.flush_commit(second, Duration::ZERO, pause(Duration::from_micros(1))).unwrap();
+    log.flush_commit(first, Duration::ZERO, pause(Duration::from_micros(1))).unwrap();
     assert_eq!((asked.get(), log.stats().pauses), (1, 1));
     let third = log.insert(SessionNo(0), &commit_record()).unwrap().end;
-    log.flush_commit(third, pause(Duration::ZERO)).unwrap();
+    log.flush_commit(third, Duration::ZERO, pause(Duration::ZERO)).unwrap();
     assert_eq!((asked.get(), log.stats().pauses), (2, 1), "none is no pause");
     log.close().unwrap();
 }
@@ -231,7 +231,7 @@ fn leader_pause_ends_when_an_inserter_needs_room() {
     let end = log.insert(SessionNo(0), &commit_record()).unwrap().end;
     std::thread::scope(|scope| {
         let log = &log;
-        scope.spawn(move || log.flush_commit(end, hour).unwrap());
+        scope.spawn(move || log.flush_commit(end, Duration::ZERO, hour).unwrap());
         while log.stats().pauses == 0 {
             std::thread::yield_now();
         }
@@ -245,7 +245,7 @@ fn leader_pause_ends_when_an_inserter_needs_room() {
     let end = log.insert(SessionNo(0), &commit_record()).unwrap().end;
     std::thread::scope(|scope| {
         let log = &log;
-        scope.spawn(move || log.flush_commit(end, hour).unwrap_err());
+        scope.spawn(move || log.flush_commit(end, Duration::ZERO, hour).unwrap_err());
         while log.stats().pauses < 2 {
             std::thread::yield_now();
         }
@@ -262,7 +262,7 @@ fn a_plain_flush_ends_a_pause() {
     let commit = |session| log.insert(SessionNo(session), &commit_record()).unwrap().end;
     std::thread::scope(|scope| {
         let (log, first) = (&log, commit(0));
-        let leader = scope.spawn(move || log.flush_commit(first, || hour).unwrap());
+        let leader = scope.spawn(move || log.flush_commit(first, Duration::ZERO, || hour).unwrap());
         while log.stats().pauses == 0 {
             std::thread::yield_now();
         }

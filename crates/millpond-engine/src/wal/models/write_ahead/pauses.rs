@@ -43,7 +43,7 @@ fn beside_a_pause(has_writer: bool, other: impl FnOnce(&Log)) -> Arc<Log> {
         let (log, disk) = (Arc::clone(&log), Arc::clone(&disk));
         thread::spawn(move || {
             let Ok(end) = insert_large(&log, 0) else { return };
-            match log.flush_commit(end, || Duration::ZERO) {
+            match log.flush_commit(end, Duration::ZERO, || Duration::ZERO) {
                 Ok(()) => assert!(disk.durable() >= end, "a commit is lost"),
                 Err(_) => assert!(log.is_stopped().is_some()),
             }
