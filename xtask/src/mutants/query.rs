@@ -1,5 +1,5 @@
-//! The mutants of millpond-query: what threads of fragments hand to the session (ADR 27),
-//! and how they sort (ADR 31).
+//! The mutants of millpond-query: what threads of fragments hand to the session (ADR 27), how they
+//! sort (ADR 31) and aggregate, and the automaton of regular expressions.
 
 use super::{Build, Mutant, mutant};
 
@@ -10,6 +10,11 @@ const IN_ORDER: &str = "run::gather::chunk_work::models::shuttle_rows_come_in_or
 const ENDS: &str = "run::gather::chunk_work::models::shuttle_threads_end_when_no_rows_are_wanted";
 
 const SORTED: &str = "run::sort::parts::tests::rows_come_as_from_one_thread";
+
+const GROUPED: &str = "run::aggregate::parts::tests::groups_come_as_from_one_thread";
+
+const AUTOMATON: &str = "automaton";
+const OF_ENDS: &str = "expr::regex::tests::an_automaton_knows_the_ends_of_the_text";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant("gather-take-without-wake", "ADR 27", SHUTTLE, IN_ORDER),
@@ -36,4 +41,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("sort-part-last-is-first", "ADR 31", PLAIN, SORTED),
     mutant("sort-part-is-not-sorted", "ADR 31", PLAIN, SORTED),
     mutant("sort-top-equal-rows-first", "ADR 31", PLAIN, SORTED),
+    mutant("aggregate-part-without-filter", "ADR 27", PLAIN, GROUPED),
+    mutant("aggregate-part-group-of-chunk-before", "ADR 27", PLAIN, GROUPED),
+    mutant("aggregate-part-is-given-twice", "ADR 27", PLAIN, GROUPED),
+    mutant("regex-match-begins-at-the-start", AUTOMATON, PLAIN, OF_ENDS),
+    mutant("regex-start-anywhere", AUTOMATON, PLAIN, OF_ENDS),
+    mutant("regex-one-condition-on-the-end", AUTOMATON, PLAIN, OF_ENDS),
+    mutant(
+        "regex-states-before-forgetting",
+        AUTOMATON,
+        PLAIN,
+        "expr::regex::tests::an_automaton_forgets_its_states",
+    ),
 ];

@@ -1,6 +1,8 @@
 //! Outer joins whose smaller side is hashed: threads give the rows that match, and the session the
 //! others of that side.
 
+use millpond::SqlState;
+
 use super::{alone, each_is_as_of_one_thread, plan, rows, together, with_tables};
 
 const QUERIES: &[&str] = &[
@@ -59,4 +61,7 @@ fn an_outer_join_in_files_has_the_same_rows() {
     let expected = rows(&mut c, query);
     together(&mut c);
     assert_eq!(rows(&mut c, query), expected);
+    c.batch("set temp_file_limit = 0").unwrap();
+    let error = c.query(query, &[]).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::CONFIGURATION_LIMIT_EXCEEDED);
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use millpond_sync::mutant;
 
 use super::node::{Assert, Node, Tree};
 use super::program::{Program, Step};
@@ -133,12 +134,15 @@ impl Automaton {
         let mut behind: Vec<usize> =
             steps.iter().filter(|step| takes(step)).map(|step| step + 1).collect();
         // A match may begin here.
-        behind.push(0);
+        if !mutant!("regex-match-begins-at-the-start") {
+            behind.push(0);
+        }
         let next = match self.closure(program, behind, false) {
             None => MATCH,
             Some(steps) if steps.is_empty() => DEAD,
             Some(steps) => match self.number_of(program, steps) {
                 Some(number) => number,
+                None if mutant!("regex-states-before-forgetting") => START + 1,
                 // All have been forgotten, and the next one is the second.
                 None => return START + 1,
             },
@@ -191,7 +195,7 @@ impl Automaton {
                 Step::Jump(to) => open.push(to),
                 Step::Split(a, b) => open.extend([a, b]),
                 Step::Assert(assert) if is_of_start(assert) => {
-                    if is_start {
+                    if is_start || mutant!("regex-start-anywhere") {
                         open.push(step + 1);
                     }
                 }
@@ -216,6 +220,7 @@ impl Automaton {
             }
             match self.closure(program, behind, is_start) {
                 None => return true,
+                Some(_) if mutant!("regex-one-condition-on-the-end") => return false,
                 Some(steps) => at_end = steps.into(),
             }
         }

@@ -84,6 +84,24 @@ fn an_automaton_forgets_its_states() {
 }
 
 #[test]
+fn an_automaton_knows_the_ends_of_the_text() {
+    for (pattern, matching, others) in [
+        ("b", "ab", "ac"),
+        ("^b", "ba", "ab"),
+        ("(^|c)b", "acb", "ab"),
+        ("b$", "ab", "ba"),
+        (r"a($\Z|b$)", "ba", "ac"),
+        ("^$", "", "a"),
+        ("^a*$", "aa", "ab"),
+        (r"\Aab?\Z", "a", "aab"),
+    ] {
+        let regex = Regex::new(pattern, Options::default()).unwrap();
+        assert!(regex.is_match(matching, &go_on).unwrap(), "{pattern}");
+        assert!(!regex.is_match(others, &go_on).unwrap(), "{pattern}");
+    }
+}
+
+#[test]
 fn deep_patterns_are_refused() {
     for pattern in ["(".repeat(100_000), "(?:".repeat(100_000), "((a{255}){255}){255}".to_owned()] {
         assert!(Regex::new(&pattern, Options::default()).is_err());

@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use millpond_sync::mutant;
 use smallvec::SmallVec;
 
 use super::accumulator::Accumulator;
@@ -69,6 +70,7 @@ impl PartialAggregation {
         let mut grown = 0;
         for (call, state) in self.calls.iter().zip(states) {
             if let Some(filter) = &call.filter
+                && !mutant!("aggregate-part-without-filter")
                 && !filter.holds(env)?
             {
                 continue;
@@ -132,7 +134,7 @@ impl PartGroups {
         // To compare memory of no bytes is slow where there is no memory: a processor's masked load
         // from an address that is not mapped takes a hundred cycles.
         let is_last = parts.keys.is_empty() || self.key == self.last_key;
-        if is_last && !self.ends.is_empty() {
+        if is_last && (!self.ends.is_empty() || mutant!("aggregate-part-group-of-chunk-before")) {
             return Ok(self.last);
         }
         let group = match self.numbers.get(&*self.key) {
@@ -173,7 +175,122 @@ impl PartGroups {
             row(self.keys.get(start..*end).unwrap_or_default(), &bytes);
             start = *end;
         }
-        self.clear();
+        if !mutant!("aggregate-part-is-given-twice") {
+            self.clear();
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::DataType;
+    use crate::expr::tests::with_params;
+    use crate::expr::{Compare, Row};
+    use crate::types::FormatOptions;
+
+    /// `sum(value) filter (where value > 0)` and `count(*)`, in groups by a text.
+    fn aggregation() -> PartialAggregation {
+        let value = || Expr::Column(1);
+        let is_positive =
+            Expr::Compare(Compare::Gt, Box::new((value(), Expr::Const(Value::Int4(0)))));
+        let sum = Call {
+            function: AggregateFunction::Sum,
+            arg: Some(value()),
+            filter: Some(is_positive),
+        };
+        let count = Call { function: AggregateFunction::CountRows, arg: None, filter: None };
+        PartialAggregation { keys: vec![Expr::Column(0)], calls: vec![sum, count] }
+    }
+
+    type Totals = Vec<(String, Option<i64>, i64)>;
+
+    /// Groups in the order of their first rows, as threads and the session find them. Threads take
+    /// turns with chunks of this size.
+    fn in_parts(rows: &[(String, i32)], chunk: usize, threads: usize) -> Totals {
+        let parts = aggregation();
+        let mut own: Vec<PartGroups> = (0..threads).map(|_| PartGroups::default()).collect();
+        let mut groups: Vec<(String, Vec<Accumulator>)> = Vec::new();
+        let mut take = |key: &[u8], states: &[u8]| {
+            let (key, states) = (row_bytes::read(key).unwrap(), row_bytes::read(states).unwrap());
+            let [Datum::Text(name)] = key.as_slice() else { panic!("{key:?}") };
+            let place = groups.iter().position(|(group, _)| group == name);
+            let place = place.unwrap_or_else(|| {
+                groups.push(((*name).to_owned(), parts.states().collect()));
+                groups.len() - 1
+            });
+            let calls = parts.calls.iter().zip(&mut groups[place].1);
+            for ((call, state), part) in calls.zip(states.chunks_exact(3)) {
+                state.add_part(call.function, [part[0], part[1], part[2]]).unwrap();
+            }
+        };
+        for (number, rows) in rows.chunks(chunk).enumerate() {
+            let own = &mut own[number % threads];
+            for (name, value) in rows {
+                let row = [Datum::Text(name), Datum::Int4(*value)];
+                let is_enough = with_params(&[], |env| {
+                    own.add(&parts, &env.with_row(Row::Datums(&row))).unwrap()
+                });
+                if is_enough {
+                    own.give(&parts, &mut take).unwrap();
+                }
+            }
+            own.give(&parts, &mut take).unwrap();
+        }
+        let options = FormatOptions::default();
+        let total = |(name, states): (String, Vec<Accumulator>)| {
+            let finish = |place: usize| {
+                states[place].finish(parts.calls[place].function, DataType::Int8, &options)
+            };
+            let sum = match finish(0).unwrap() {
+                Value::Null => None,
+                Value::Int8(sum) => Some(sum),
+                other => panic!("{other:?}"),
+            };
+            let Value::Int8(count) = finish(1).unwrap() else { panic!("no count") };
+            (name, sum, count)
+        };
+        groups.into_iter().map(total).collect()
+    }
+
+    fn at_once(rows: &[(String, i32)]) -> Totals {
+        let (mut places, mut totals) = (BTreeMap::new(), Totals::new());
+        for (name, value) in rows {
+            let place = *places.entry(name).or_insert(totals.len());
+            if place == totals.len() {
+                totals.push((name.clone(), None, 0));
+            }
+            let (_, sum, count) = &mut totals[place];
+            *count += 1;
+            if *value > 0 {
+                *sum = Some(sum.unwrap_or_default() + i64::from(*value));
+            }
+        }
+        totals
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn groups_come_as_from_one_thread(
+            rows in prop::collection::vec(("[ab]{0,3}", -3..40i32), 0..300),
+            chunk in 1..60usize,
+            threads in 1..4usize,
+        ) {
+            prop_assert_eq!(in_parts(&rows, chunk, threads), at_once(&rows));
+        }
+    }
+
+    /// Groups are given within a chunk when they take much memory.
+    #[test]
+    fn large_groups_are_given_early() {
+        let rows: Vec<_> = (0..600).map(|row| (format!("{:0>1000}", row % 400), row)).collect();
+        assert_eq!(in_parts(&rows, 600, 1), at_once(&rows));
     }
 }
