@@ -1,7 +1,8 @@
 //! Aggregates with WITHIN GROUP: ordered-set aggregates, and hypothetical-set ones, which are
 //! window functions as well.
 
-use super::aggregate::{INTERVAL, array_of, undefined};
+use super::aggregate::types::{INTERVAL, array_of};
+use super::aggregate::undefined;
 use super::tree::{AggregateFunction, Hypothetical};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};

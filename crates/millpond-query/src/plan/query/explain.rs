@@ -1,20 +1,18 @@
 //! Plans of queries as lines of text, as PostgreSQL writes them.
 
 mod aggregation;
+mod scan;
+mod title;
 
 use super::gather::gathered_scan;
-use super::node::{
-    CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Sample, Scan, Strategy, SubPlan,
-};
+use super::node::{CteKind, HashJoin, Modify, Node, QueryPlan, RowChange, Scan, SubPlan};
 use super::node_walk::inputs;
 use super::shown::{Names, calls_of};
-use crate::analyze::tree::{JoinKind, SetOperator, Slot, SubqueryKind};
+use crate::analyze::tree::{Slot, SubqueryKind};
 use crate::expr::Expr;
-use crate::plan::access::{Access, IndexRange};
-use crate::plan::explain::{self, show};
+use crate::plan::explain::show;
 use crate::plan::{Selected, SortKey};
 use millpond_engine::catalog::TableDef;
-use millpond_engine::table::Direction;
 
 /// The lines of a plan. `workers` says how many threads help to scan a table, `accelerator` is the
 /// setting of that name.
@@ -204,56 +202,6 @@ impl Explain<'_> {
         self.subplans(node, place);
     }
 
-    fn title(&self, node: &Node) -> String {
-        match node {
-            Node::Result { .. } => "Result".into(),
-            Node::Sample(sample) => {
-                format!("Sample Scan on {}", called(&sample.table, &sample.alias))
-            }
-            Node::Values { rows, .. } if rows.len() == 1 => "Result".into(),
-            Node::Values { .. } => "Values Scan on \"*VALUES*\"".into(),
-            Node::Functions { functions, .. } => {
-                match functions.first().and_then(|function| function.kind.name()) {
-                    Some(name) => format!("Function Scan on {name}"),
-                    None => "Function Scan".into(),
-                }
-            }
-            Node::Cte { slot, .. } => format!("CTE Scan on {}", self.names.relation(*slot)),
-            Node::WorkTable { slot, .. } => {
-                format!("WorkTable Scan on {}", self.names.relation(*slot))
-            }
-            Node::NestedLoop(join) => format!("Nested Loop{}", kind(join.kind, true)),
-            Node::HashJoin(join) if join.gives_inner => {
-                format!("Hash Right{}", kind(join.kind, false))
-            }
-            Node::HashJoin(join) => format!("Hash{}", kind(join.kind, false)),
-            Node::Materialize { .. } => "Materialize".into(),
-            Node::Sort { presorted: 0, .. } => "Sort".into(),
-            Node::Sort { .. } => "Incremental Sort".into(),
-            Node::Limit(_) => "Limit".into(),
-            Node::Distinct { sorted: true, .. } => "Unique".into(),
-            Node::Distinct { .. } => "HashAggregate".into(),
-            Node::Aggregate(aggregate) => match (aggregate.strategy, &aggregate.sets) {
-                (Strategy::Plain, _) => "Aggregate".into(),
-                (Strategy::Sorted, _) => "GroupAggregate".into(),
-                (Strategy::Hashed, None) => "HashAggregate".into(),
-                (Strategy::Hashed, Some(_)) => "MixedAggregate".into(),
-            },
-            Node::Window { .. } => "WindowAgg".into(),
-            Node::Append { .. } => "Append".into(),
-            Node::SetOp { operator, all, .. } => {
-                let operator = match operator {
-                    SetOperator::Union => "Union",
-                    SetOperator::Intersect => "Intersect",
-                    SetOperator::Except => "Except",
-                };
-                format!("HashSetOp {operator}{}", if *all { " All" } else { "" })
-            }
-            Node::LockRows(_) => "LockRows".into(),
-            Node::Scan(_) | Node::Filter { .. } | Node::Project { .. } => String::new(),
-        }
-    }
-
     fn notes(&mut self, node: &Node, place: Place) {
         match node {
             Node::HashJoin(join) => self.hash_conditions(join, place),
@@ -280,16 +228,6 @@ impl Explain<'_> {
             Node::Sample(sample) => self.sampling(sample, place),
             _ => {}
         }
-    }
-
-    fn sampling(&mut self, sample: &Sample, place: Place) {
-        let method = if sample.is_system { "system" } else { "bernoulli" };
-        let seed = match &sample.seed {
-            Some(seed) => format!(" REPEATABLE ({})", self.shown(seed)),
-            None => String::new(),
-        };
-        let percent = self.shown(&sample.percent);
-        self.note(place, format!("Sampling: {method} ({percent}){seed}"));
     }
 
     fn hash_conditions(&mut self, join: &HashJoin, place: Place) {
@@ -386,51 +324,6 @@ impl Explain<'_> {
         inner.root(Some(at + 2));
     }
 
-    fn scan(&mut self, scan: &Scan, place: Place) {
-        let Scan { slot, table, alias, access, .. } = scan;
-        let on = called(table, alias);
-        match access {
-            Access::Nothing => self.head(place, "Result".into()),
-            Access::Heap if self.shared.contains(slot) => {
-                self.head(place, format!("Parallel Seq Scan on {on}"));
-            }
-            Access::Heap => self.head(place, format!("Seq Scan on {on}")),
-            Access::Point { index, key } => {
-                self.head(place, format!("Index Scan using {} on {on}", index.name));
-                let names = self.names.within(Some(*slot));
-                let conditions = in_parentheses(explain::equalities(table, index, key, &names));
-                self.note(place, format!("Index Cond: {}", conjunction(conditions)));
-            }
-            Access::Tids(tids) => {
-                self.head(place, format!("Tid Scan on {on}"));
-                let names = self.names.within(Some(*slot));
-                self.note(place, format!("TID Cond: {}", explain::tid_condition(tids, &names)));
-            }
-            Access::Range(range) => {
-                let backward = range.direction == Direction::Backward;
-                let way = if backward { " Backward" } else { "" };
-                self.head(place, format!("Index Scan{way} using {} on {on}", range.index.name));
-                if let Some(conditions) = self.range(*slot, table, range) {
-                    self.note(place, format!("Index Cond: {conditions}"));
-                }
-            }
-        }
-    }
-
-    /// The conditions of a range of an index, if it has any.
-    fn range(&self, slot: Slot, table: &TableDef, range: &IndexRange) -> Option<String> {
-        let names = self.names.within(Some(slot));
-        let each = range.any_of.iter().map(|bounds| {
-            let conditions = explain::conditions(table, &range.index, bounds, &names);
-            (!conditions.is_empty()).then(|| conjunction(in_parentheses(conditions)))
-        });
-        let mut each: Vec<String> = each.collect::<Option<_>>()?;
-        match each.len() {
-            1 => each.pop(),
-            _ => Some(format!("({})", each.join(" OR "))),
-        }
-    }
-
     fn shown(&self, expr: &Expr) -> String {
         show(expr, &self.names.upper())
     }
@@ -465,27 +358,11 @@ fn called(table: &TableDef, alias: &str) -> String {
     }
 }
 
-fn in_parentheses(conditions: Vec<String>) -> Vec<String> {
-    conditions.into_iter().map(|condition| format!("({condition})")).collect()
-}
-
 /// Conditions as PostgreSQL writes them: several in parentheses of their own.
 fn conjunction(mut conditions: Vec<String>) -> String {
     match conditions.len() {
         1 => conditions.remove(0),
         _ => format!("({})", conditions.join(" AND ")),
-    }
-}
-
-fn kind(kind: JoinKind, loops: bool) -> &'static str {
-    match kind {
-        JoinKind::Inner if loops => "",
-        JoinKind::Inner => " Join",
-        JoinKind::Left => " Left Join",
-        JoinKind::Right => " Right Join",
-        JoinKind::Full => " Full Join",
-        JoinKind::Semi => " Semi Join",
-        JoinKind::Anti => " Anti Join",
     }
 }
 
