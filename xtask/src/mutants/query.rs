@@ -46,7 +46,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant("aggregate-part-is-given-twice", "ADR 27", PLAIN, GROUPED),
     mutant("regex-match-begins-at-the-start", AUTOMATON, PLAIN, OF_ENDS),
     mutant("regex-start-anywhere", AUTOMATON, PLAIN, OF_ENDS),
-    mutant("regex-one-condition-on-the-end", AUTOMATON, PLAIN, OF_ENDS),
+    mutant("regex-no-end", AUTOMATON, PLAIN, OF_ENDS),
     mutant(
         "regex-states-before-forgetting",
         AUTOMATON,

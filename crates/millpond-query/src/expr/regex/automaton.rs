@@ -104,7 +104,7 @@ impl Automaton {
         if !self.states.is_empty() {
             return START;
         }
-        match self.closure(program, vec![0], true) {
+        match self.closure(program, vec![0], Place { is_start: true, is_end: false }) {
             Some(steps) => {
                 let matches_at_end = self.matches_at_end(program, &steps, true);
                 self.states.push(State::new(steps, matches_at_end));
@@ -137,7 +137,7 @@ impl Automaton {
         if !mutant!("regex-match-begins-at-the-start") {
             behind.push(0);
         }
-        let next = match self.closure(program, behind, false) {
+        let next = match self.closure(program, behind, Place { is_start: false, is_end: false }) {
             None => MATCH,
             Some(steps) if steps.is_empty() => DEAD,
             Some(steps) => match self.number_of(program, steps) {
@@ -182,7 +182,7 @@ impl Automaton {
         &mut self,
         program: &Program,
         mut open: Vec<usize>,
-        is_start: bool,
+        place: Place,
     ) -> Option<Box<[usize]>> {
         let mut steps = Vec::new();
         let mut is_match = false;
@@ -195,10 +195,11 @@ impl Automaton {
                 Step::Jump(to) => open.push(to),
                 Step::Split(a, b) => open.extend([a, b]),
                 Step::Assert(assert) if is_of_start(assert) => {
-                    if is_start || mutant!("regex-start-anywhere") {
+                    if place.is_start || mutant!("regex-start-anywhere") {
                         open.push(step + 1);
                     }
                 }
+                Step::Assert(_) if place.is_end => open.push(step + 1),
                 Step::Match => is_match = true,
                 Step::Assert(_) | Step::Look(_) | Step::Char(_) | Step::Set(_) => steps.push(step),
             }
@@ -209,22 +210,16 @@ impl Automaton {
 
     /// Whether there is a match if the text ends here.
     fn matches_at_end(&mut self, program: &Program, steps: &[usize], is_start: bool) -> bool {
-        let mut at_end: Vec<usize> = steps.to_vec();
-        loop {
-            // Behind a condition on the end there may be another.
-            let ends =
-                at_end.iter().filter(|step| matches!(program.steps[**step], Step::Assert(_)));
-            let behind: Vec<usize> = ends.map(|step| step + 1).collect();
-            if behind.is_empty() {
-                return false;
-            }
-            match self.closure(program, behind, is_start) {
-                None => return true,
-                Some(_) if mutant!("regex-one-condition-on-the-end") => return false,
-                Some(steps) => at_end = steps.into(),
-            }
-        }
+        let is_end = !mutant!("regex-no-end");
+        self.closure(program, steps.to_vec(), Place { is_start, is_end }).is_none()
     }
+}
+
+/// Where in the text conditions are looked at.
+#[derive(Clone, Copy)]
+struct Place {
+    is_start: bool,
+    is_end: bool,
 }
 
 impl State {

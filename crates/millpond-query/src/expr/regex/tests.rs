@@ -101,6 +101,26 @@ fn an_automaton_knows_the_ends_of_the_text() {
     }
 }
 
+/// Patterns that reach the condition on the end again without a character.
+#[test]
+fn conditions_on_the_end_may_repeat() {
+    for (pattern, matching, others) in [
+        ("(?:$)*a", "xa", "x"),
+        ("($|b)*a$", "ba", "b"),
+        (r"(b*$)+(?:\Z)*$", "ab", ""),
+        ("(?:(?:$)*)*a", "a", "b"),
+        (r"(,|$)+;", ",,;", ",,"),
+        ("(^|$)*b", "b", ""),
+    ] {
+        let regex = Regex::new(pattern, Options::default()).unwrap();
+        assert!(regex.is_match(matching, &go_on).unwrap(), "{pattern}");
+        let others: Vec<char> = others.chars().collect();
+        let expected = regex.find(&others, 0, &go_on).unwrap().is_some();
+        let others: String = others.into_iter().collect();
+        assert_eq!(regex.is_match(&others, &go_on).unwrap(), expected, "{pattern}");
+    }
+}
+
 #[test]
 fn deep_patterns_are_refused() {
     for pattern in ["(".repeat(100_000), "(?:".repeat(100_000), "((a{255}){255}){255}".to_owned()] {
