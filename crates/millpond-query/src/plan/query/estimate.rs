@@ -28,6 +28,8 @@ const SCATTERED_ROW: f64 = 3.0;
 pub(super) const KEEP: f64 = 1.0;
 /// To look for a row in a hash table, or to look at a kept one.
 pub(super) const PROBE: f64 = 0.5;
+/// To put a row of a join together and give it on.
+pub(super) const GIVE: f64 = 0.1;
 /// One comparison of a sort.
 const COMPARE: f64 = 0.2;
 /// The rows of a small table. A plan is kept, and the table may grow.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::Planning;
 use super::conditions::{Conditions, Places};
-use super::estimate::{KEEP, PROBE};
+use super::estimate::{GIVE, KEEP, PROBE};
 use super::order::Way;
 use super::problem::{Dependent, Item, Problem, Relation};
 use super::slot_set::SlotSet;
@@ -104,15 +104,17 @@ impl Planning<'_> {
             _ => found,
         };
         let rows = rows.max(1.0);
-        let inner = (outer * keyed.cost, Method::Inner, rows);
+        // However they are found: rows that come out of a join cost something, too.
+        let given = rows * GIVE;
+        let inner = (outer * keyed.cost + given, Method::Inner, rows);
         if lateral || on.is_empty() && way.one_row {
             return inner;
         }
         let swapped = outer < alone.rows;
         let (built, probed) = if swapped { (outer, alone.rows) } else { (alone.rows, outer) };
-        let hash = alone.cost + built * KEEP + probed * PROBE;
+        let hash = alone.cost + built * KEEP + probed * PROBE + given;
         let hash = (hash, Method::Hash { swapped }, rows);
-        let all_pairs = alone.cost + alone.rows * KEEP + outer * alone.rows * PROBE;
+        let all_pairs = alone.cost + alone.rows * KEEP + outer * alone.rows * PROBE + given;
         let kept = (all_pairs, Method::Loop, rows);
         match (keyed.by_key || way.one_row, has_keys) {
             (true, true) if hash.0 < inner.0 && !keeps_order => hash,

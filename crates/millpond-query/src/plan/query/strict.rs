@@ -6,16 +6,35 @@ use crate::expr::Expr;
 pub(super) fn strict_columns(condition: &Expr) -> Vec<usize> {
     match condition {
         Expr::And(list) => list.iter().flat_map(strict_columns).collect(),
-        Expr::Or(list) => {
-            let mut lists = list.iter().map(strict_columns);
-            let first = lists.next().unwrap_or_default();
-            lists.fold(first, |common, other| {
-                common.into_iter().filter(|column| other.contains(column)).collect()
-            })
-        }
-        Expr::IsNull(e, true) | Expr::IsBool(e, Some(true), false) => null_if(e),
+        Expr::Or(list) => common(list.iter().map(strict_columns)),
+        Expr::Not(e) | Expr::IsBool(e, Some(false), false) => false_columns(e),
+        Expr::IsBool(e, Some(true), false) => strict_columns(e),
+        Expr::IsNull(e, true) => null_if(e),
+        other => match other.as_element_comparison() {
+            // It holds for all elements of an array that has none, whatever the value is.
+            Some(comparison) if comparison.all => null_if(comparison.array),
+            Some(comparison) => [comparison.value, comparison.array].map(null_if).concat(),
+            None => null_if(other),
+        },
+    }
+}
+
+/// The columns that are not NULL in any row for which a condition is false.
+fn false_columns(condition: &Expr) -> Vec<usize> {
+    match condition {
+        Expr::And(list) => common(list.iter().map(false_columns)),
+        Expr::Or(list) => list.iter().flat_map(false_columns).collect(),
+        Expr::Not(e) => strict_columns(e),
         other => null_if(other),
     }
+}
+
+/// The columns that are in all lists.
+fn common(mut lists: impl Iterator<Item = Vec<usize>>) -> Vec<usize> {
+    let first = lists.next().unwrap_or_default();
+    lists.fold(first, |common, other| {
+        common.into_iter().filter(|column| other.contains(column)).collect()
+    })
 }
 
 /// The columns whose NULL makes an expression NULL.
@@ -33,6 +52,7 @@ fn null_if(e: &Expr) -> Vec<usize> {
             columns.extend(null_if(&like.pattern));
             columns
         }
+        Expr::Func(func, args) if func.is_strict() => args.iter().flat_map(null_if).collect(),
         _ => Vec::new(),
     }
 }
