@@ -1,5 +1,7 @@
 //! Sets of characters: what a bracket expression or a class escape matches.
 
+use std::sync::LazyLock;
+
 /// A named class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -93,21 +95,46 @@ impl Parts {
         if self.no_newline && c == '\n' {
             return false;
         }
-        let mut listed = self.lists(c);
-        if self.ignore_case && !listed {
-            listed = variants(c).into_iter().any(|variant| self.lists(variant));
+        self.lists(c) != self.negated
+    }
+
+    /// Adds what the characters are in lower and in upper case. A single character is replaced by
+    /// that. So `~*` may differ with the sides changed, where several characters have one that is
+    /// the other case of all: U+212A is in the set of `k`, and `k` is not in that of U+212A.
+    fn fold(&mut self) {
+        let mut folded = Vec::new();
+        for (low, high) in std::mem::take(&mut self.ranges) {
+            if low == high {
+                folded.extend(variants(low).map(|c| (c, c)));
+                continue;
+            }
+            folded.push((low, high));
+            let first = CASED.partition_point(|c| *c < low);
+            let cased = CASED.iter().skip(first).take_while(|c| **c <= high);
+            folded.extend(cased.flat_map(|c| variants(*c)).map(|c| (c, c)));
         }
-        listed != self.negated
+        folded.sort_unstable();
+        for (low, high) in folded {
+            match self.ranges.last_mut() {
+                Some(last) if low <= last.1 => last.1 = last.1.max(high),
+                _ => self.ranges.push((low, high)),
+            }
+        }
     }
 }
 
+/// All characters that have another one in lower or in upper case, in order.
+static CASED: LazyLock<Vec<char>> =
+    LazyLock::new(|| ('\0'..=char::MAX).filter(|c| variants(*c) != [*c, *c]).collect());
+
 /// The character in lower and in upper case.
 pub(super) fn variants(c: char) -> [char; 2] {
-    let one = |mut chars: Box<dyn Iterator<Item = char>>| match (chars.next(), chars.next()) {
-        (Some(only), None) => only,
-        _ => c,
-    };
-    [one(Box::new(c.to_lowercase())), one(Box::new(c.to_uppercase()))]
+    fn one(mut chars: impl Iterator<Item = char>) -> Option<char> {
+        chars.next().filter(|_| chars.next().is_none())
+    }
+    // The only one that is two characters in lower case: the second is a dot above the first.
+    let lower = if c == 'İ' { Some('i') } else { one(c.to_lowercase()) };
+    [lower.unwrap_or(c), one(c.to_uppercase()).unwrap_or(c)]
 }
 
 /// A set of characters, quick to ask about ASCII.
@@ -118,7 +145,10 @@ pub(super) struct CharSet {
 }
 
 impl CharSet {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(mut parts: Parts) -> Self {
+        if parts.ignore_case {
+            parts.fold();
+        }
         let ascii = (0..128u8).filter(|&b| parts.has(char::from(b))).fold(0, |set, b| set | 1 << b);
         CharSet { ascii, parts }
     }

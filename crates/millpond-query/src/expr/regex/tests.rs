@@ -101,6 +101,37 @@ fn an_automaton_knows_the_ends_of_the_text() {
     }
 }
 
+/// A character of a pattern stands for itself in lower and in upper case, as in PostgreSQL. So
+/// characters that share their other case do not all match each other.
+#[test]
+fn cases_are_those_of_the_patterns_characters() {
+    let options = Options { ignore_case: true, ..Options::default() };
+    let is_match = |text: &str, pattern: &str| {
+        Regex::new(pattern, options).unwrap().is_match(text, &go_on).unwrap()
+    };
+    for (upper, lower) in [("É", "é"), ("Σ", "σ"), ("Å", "å"), ("K", "k")] {
+        assert!(is_match(upper, lower) && is_match(lower, upper), "{upper}");
+    }
+    // The first matches the second as a pattern, and not the other way round.
+    for (text, pattern) in [
+        ("S", "ſ"),
+        ("k", "\u{212A}"),
+        ("I", "ı"),
+        ("i", "İ"),
+        ("ß", "ẞ"),
+        ("Σ", "ς"),
+        ("Μ", "µ"),
+        ("ǆ", "ǅ"),
+    ] {
+        assert!(is_match(text, pattern), "{text} {pattern}");
+        assert!(!is_match(pattern, text), "{pattern} {text}");
+        let range = format!("[{pattern}-{pattern}x]");
+        assert!(is_match(text, &range), "{text} {range}");
+    }
+    assert!(is_match("É", "[à-ö]") && is_match("é", "[À-Ö]") && !is_match("É", "[^à-ö]"));
+    assert!(is_match("k", "[\u{2120}-\u{2130}]") && is_match("q", "[A-\u{10FFFF}]"));
+}
+
 /// Patterns that reach the condition on the end again without a character.
 #[test]
 fn conditions_on_the_end_may_repeat() {

@@ -11,10 +11,10 @@ pub(super) fn to_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
         Some(text) => like::escape_char(text)?,
     };
     let mut out = String::from("^(?:");
-    let (mut escaped, mut in_brackets, mut separators) = (false, false, 0);
+    let (mut escaped, mut brackets, mut separators) = (false, Brackets::default(), 0);
     for c in pattern.chars() {
         if std::mem::take(&mut escaped) {
-            if c == '"' && !in_brackets {
+            if c == '"' && brackets.depth == 0 {
                 // What is before the part is as short as can be, the part as long as can be.
                 out.push_str(match separators {
                     0 => "){1,1}?(",
@@ -24,19 +24,20 @@ pub(super) fn to_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
                 separators += 1;
             } else {
                 out.extend(['\\', c]);
+                brackets.is_start = false;
             }
         } else if Some(c) == escape {
             escaped = true;
-        } else if in_brackets {
+        } else if brackets.depth > 0 {
             if c == '\\' {
                 out.push('\\');
             }
             out.push(c);
-            in_brackets = c != ']';
+            brackets.take(c);
         } else {
             match c {
                 '[' => {
-                    in_brackets = true;
+                    brackets = Brackets { depth: 1, is_start: true, may_negate: true };
                     out.push(c);
                 }
                 '%' => out.push_str(".*"),
@@ -49,6 +50,29 @@ pub(super) fn to_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     }
     out.push_str(")$");
     Ok(out)
+}
+
+/// A bracket expression that is being read.
+#[derive(Default)]
+struct Brackets {
+    /// It and the classes within it that are open.
+    depth: usize,
+    /// A closing bracket here is one of the characters.
+    is_start: bool,
+    may_negate: bool,
+}
+
+impl Brackets {
+    /// Takes a character in that is not escaped.
+    fn take(&mut self, c: char) {
+        match c {
+            ']' if !self.is_start => self.depth -= 1,
+            '[' => self.depth += 1,
+            _ => {}
+        }
+        let negates = c == '^' && self.may_negate;
+        (self.is_start, self.may_negate) = (negates, false);
+    }
 }
 
 #[cold]

@@ -1,0 +1,15 @@
+-- SIMILAR TO with brackets: a class within them does not end them, nor does a bracket at their start.
+select '_' similar to '[[:digit:]_]', '%' similar to '[[:digit:]%]', '%x' similar to '[[:digit:]%]x';
+select '.' similar to '[[:digit:]_]', '_' similar to '[]_]', '_' similar to '[^]_]', 'a' similar to '[^]_]';
+select 'a_c' similar to '[^[:digit:]_]+', '5_' similar to '[[:digit:]]+[[:space:]_]', '|' similar to '[[:alpha:]|]';
+select '^' similar to '[a^]', '^' similar to '[^^]', ']' similar to '[^^]', ']' similar to '[]^]', '(a' similar to '[(]a';
+select substring('x_y' from '%#"[[:digit:]_]#"%' for '#'), 'a]' similar to '[a#]]+' escape '#';
+select 'a%' similar to 'a[%]', 'ab' similar to 'a[%]', 'a(b)' similar to 'a[(]b[)]', 'x' similar to '[^]]';
+-- A character of a pattern stands for itself in both cases.
+select 'É' ~* 'é', 'é' ~* 'É', 'Σ' ~* 'σ', 'σ' ~* 'Σ', 'K' ~* 'k', 'é' ~* '[À-Ö]', 'É' ~* '[^à-ö]';
+select 'S' ~* 'ſ', 'ſ' ~* 'S', 'I' ~* 'ı', 'ı' ~* 'I', 'i' ~* 'İ', 'İ' ~* 'i', 'ß' ~* 'ẞ', 'ẞ' ~* 'ß';
+select 'ς' ~* 'Σ', 'Σ' ~* 'ς', 'µ' ~* 'μ', 'μ' ~* 'µ', 'ǅ' ~* 'ǆ', 'ǆ' ~* 'ǅ', 'ǅ' ~* 'ǅ', U&'\212A' ~* 'k', 'k' ~* U&'\212A';
+select 'ſ' ~* '[a-z]', 's' ~* '[ſ-ƀ]', 'ẞ' ~* '[^a-cK-é]', 'K' ~* '[[:lower:]]', 'k' ~* '[^[:upper:]]';
+-- Conditions on the end that are reached again.
+select 'x' ~ '(?:$)*a', 'xa' ~ '($|b)*a', 'bar' ~ '(foo|$)*bar', 'x' ~ '(b*$)+a', 'b' ~ '(^|$)*b', ',' ~ '(,|$)+;';
+select '' ~ '(?:$)+', 'ab' ~ '(b*$)+$', 'a' ~ '(?:(?:$)*)*a', 'x' ~ '(\s*$)*#', 'a#' ~ '(\s*$)*#', 'a' ~ '(\Z)*b{1,}';
