@@ -65,6 +65,8 @@ pub(super) struct Facts {
     /// It has captures or back references within: that it matches is not all that matters.
     pub(super) messy: bool,
     pub(super) has_back_ref: bool,
+    /// The characters of its longest match; `None` if there is no bound.
+    pub(super) longest: Option<usize>,
 }
 
 /// A tree.
@@ -82,7 +84,12 @@ impl Tree {
     /// Adds a node. `preference` is for repetitions, whose spelling decides.
     pub(super) fn add(&mut self, node: Node, preference: Option<Preference>) -> NodeId {
         let of = |id: &NodeId| self.facts[*id];
-        let plain = Facts { preference: Preference::None, messy: false, has_back_ref: false };
+        let plain = Facts {
+            preference: Preference::None,
+            messy: false,
+            has_back_ref: false,
+            longest: Some(0),
+        };
         let mut facts = match &node {
             Node::Concat(list) => list.iter().map(of).fold(plain, |all, one| Facts {
                 preference: match all.preference {
@@ -91,16 +98,27 @@ impl Tree {
                 },
                 messy: all.messy || one.messy,
                 has_back_ref: all.has_back_ref || one.has_back_ref,
+                longest: all.longest.zip(one.longest).and_then(|(a, b)| a.checked_add(b)),
             }),
             Node::Alternatives(list) => list.iter().map(of).fold(plain, |all, one| Facts {
                 preference: Preference::Longest,
                 messy: all.messy || one.messy,
                 has_back_ref: all.has_back_ref || one.has_back_ref,
+                longest: all.longest.zip(one.longest).map(|(a, b)| a.max(b)),
             }),
-            Node::Repeat { child, .. } => of(child),
+            Node::Repeat { child, max, .. } => {
+                let own = of(child);
+                let most = |longest: usize| match max {
+                    _ if longest == 0 => Some(0),
+                    Some(max) => longest.checked_mul(*max as usize),
+                    None => None,
+                };
+                Facts { longest: own.longest.and_then(most), ..own }
+            }
             Node::Capture(_, child) => Facts { messy: true, ..of(child) },
-            Node::BackRef(_) => Facts { messy: true, has_back_ref: true, ..plain },
-            _ => plain,
+            Node::BackRef(_) => Facts { messy: true, has_back_ref: true, longest: None, ..plain },
+            Node::Char(_) | Node::Set(_) => Facts { longest: Some(1), ..plain },
+            Node::Empty | Node::Assert(_) | Node::Look { .. } => plain,
         };
         if let Some(preference) = preference {
             facts.preference = preference;

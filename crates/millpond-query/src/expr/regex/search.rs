@@ -111,7 +111,9 @@ impl Search<'_> {
             })?;
             found
         } else {
-            self.reaches(program, at)?
+            let longest = self.regex.tree.facts[child].longest;
+            let from = longest.map_or(0, |longest| at.saturating_sub(longest));
+            self.reaches(program, from, at)?
         };
         Ok(found != negated)
     }
@@ -159,11 +161,11 @@ impl Search<'_> {
         Ok(last == Some(to))
     }
 
-    /// Whether a match from anywhere ends here.
-    fn reaches(&self, program: &Program, end: usize) -> Result<bool> {
+    /// Whether a match that begins at `from` or behind it ends here.
+    fn reaches(&self, program: &Program, from: usize, end: usize) -> Result<bool> {
         let (mut now, mut next) = (program.threads(), program.threads());
-        let mut matched = self.add(program, &mut now, 0, 0, 0)?;
-        for at in 0..end {
+        let mut matched = self.add(program, &mut now, 0, from, from)?;
+        for at in from..end {
             self.count(now.list.len())?;
             let c = self.text[at];
             next.clear();

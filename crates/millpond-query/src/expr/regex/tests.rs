@@ -101,6 +101,25 @@ fn an_automaton_knows_the_ends_of_the_text() {
     }
 }
 
+/// What is looked for before a place is looked for no farther back than it can begin: these
+/// take hours otherwise.
+#[test]
+fn lookbehind_is_short() {
+    let text: Vec<char> = "ab".repeat(100_000).chars().collect();
+    for (pattern, found) in [
+        ("(?<=bb)a", None),
+        ("(?<=(a|bab){0,2}b)b", None),
+        ("(?<=(?:^|x)a)b", Some(1..2)),
+        (r"(?<!\y[ab]{3}|b)a", Some(0..1)),
+        ("(?<=b(?=a)ab)a$", None),
+        ("(?<=b(?=a)ab)$", Some(200_000..200_000)),
+    ] {
+        let regex = Regex::new(pattern, Options::default()).unwrap();
+        let ends = regex.find(&text, 0, &go_on).unwrap().map(|found| found[0].unwrap());
+        assert_eq!(ends.map(|(from, to)| from..to), found, "{pattern}");
+    }
+}
+
 /// A character of a pattern stands for itself in lower and in upper case, as in PostgreSQL. So
 /// characters that share their other case do not all match each other.
 #[test]

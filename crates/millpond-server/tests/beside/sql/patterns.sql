@@ -13,3 +13,8 @@ select 'ſ' ~* '[a-z]', 's' ~* '[ſ-ƀ]', 'ẞ' ~* '[^a-cK-é]', 'K' ~* '[[:lowe
 -- Conditions on the end that are reached again.
 select 'x' ~ '(?:$)*a', 'xa' ~ '($|b)*a', 'bar' ~ '(foo|$)*bar', 'x' ~ '(b*$)+a', 'b' ~ '(^|$)*b', ',' ~ '(,|$)+;';
 select '' ~ '(?:$)+', 'ab' ~ '(b*$)+$', 'a' ~ '(?:(?:$)*)*a', 'x' ~ '(\s*$)*#', 'a#' ~ '(\s*$)*#', 'a' ~ '(\Z)*b{1,}';
+-- What is before a place.
+select 'aab' ~ '(?<=a)b', 'aab' ~ '(?<=ab)b', 'xaab' ~ '(?<=^xa{2})b', 'abab' ~ '(?<=(ab){2})$', 'aaab' ~ '(?<=a+)b';
+select regexp_replace('abcabc', '(?<=a|bc)(b|a)', 'X', 'g'), regexp_replace('aXbXc', '(?<!a)X', '-', 'g');
+select regexp_replace('one two', '(?<=\y\w{2})\w', '*', 'g'), regexp_replace('1234567', '(?<=^\d(\d{3})*)(?=(\d{3})+$)', ',', 'g');
+select regexp_match('price: 12 EUR', '(?<=price: )\d+'), regexp_match('aéb', '(?<=é)b'), regexp_match('ab', '(?<=b)$'), regexp_match('', '(?<=a{0})');
