@@ -41,23 +41,34 @@ impl Class {
     }
 
     fn has(self, c: char) -> bool {
-        let graph = |c: char| !c.is_control() && !c.is_whitespace();
         match self {
             Class::Alnum => c.is_alphanumeric(),
             Class::Alpha => c.is_alphabetic(),
             Class::Blank => matches!(c, ' ' | '\t'),
             Class::Cntrl => c.is_control(),
             Class::Digit => c.is_ascii_digit(),
-            Class::Graph => graph(c),
-            Class::Lower => c.is_lowercase(),
-            Class::Print => graph(c) || c == ' ',
-            Class::Punct => graph(c) && !c.is_alphanumeric(),
-            Class::Space => c.is_whitespace(),
-            Class::Upper => c.is_uppercase(),
+            Class::Graph => is_visible(c),
+            // A letter in title case, of two with the second one small, is both.
+            Class::Lower => c.is_lowercase() || variants(c)[1] != c,
+            // Separators of lines and of paragraphs are not printed.
+            Class::Print if matches!(c, '\u{2028}' | '\u{2029}') => false,
+            Class::Print => is_visible(c) || is_space(c) && !c.is_control(),
+            Class::Punct => is_visible(c) && !c.is_alphanumeric(),
+            Class::Space => is_space(c),
+            Class::Upper => c.is_uppercase() || variants(c)[0] != c,
             Class::Xdigit => c.is_ascii_hexdigit(),
             Class::Word => is_word(c),
         }
     }
+}
+
+/// Whether it separates words: a space at which no line may break does not.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() && !matches!(c, '\u{85}' | '\u{A0}' | '\u{2007}' | '\u{202F}')
+}
+
+fn is_visible(c: char) -> bool {
+    !c.is_control() && !is_space(c)
 }
 
 /// Whether words are made of it.
