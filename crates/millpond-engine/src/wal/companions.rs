@@ -11,7 +11,7 @@
 //!
 //! Sessions fall into turns only if syncs are what they wait for most. If a session works for
 //! longer between two commits than syncs for all the others take, each finds the log free. A leader
-//! that waits then has both processors idle at once, and gains nothing.
+//! that waits then has all of them idle at once, and gains nothing.
 
 use std::time::Duration;
 

@@ -13,6 +13,8 @@ use crate::error::Result;
 
 /// Steps at most.
 const MAX_STEPS: usize = 100_000;
+/// Nodes at most that a program is made of, each copy counted: some have no steps.
+const MAX_NODES: usize = 10 * MAX_STEPS;
 /// Nodes within nodes at most.
 const MAX_DEPTH: usize = 1000;
 /// Lists of threads that are kept: a condition within a search has its own.
@@ -43,6 +45,8 @@ pub(super) struct Program {
     first: First,
     /// While it is made: within how many back references, which pass over conditions.
     back_refs: usize,
+    /// While it is made: of how many nodes it is so far.
+    nodes: usize,
     /// Lists of threads that are not in use.
     spare: RefCell<Vec<Threads>>,
 }
@@ -52,8 +56,8 @@ type First = Option<Box<[bool; 128]>>;
 
 impl Program {
     pub(super) fn of(tree: &Tree, node: NodeId) -> Result<Self> {
-        let mut program =
-            Program { steps: Vec::new(), first: None, back_refs: 0, spare: RefCell::default() };
+        let (steps, spare) = Default::default();
+        let mut program = Program { steps, first: None, back_refs: 0, nodes: 0, spare };
         program.compile(tree, node, 0)?;
         program.push(Step::Match)?;
         program.first = program.first_characters(tree);
@@ -132,7 +136,8 @@ impl Program {
     }
 
     fn compile(&mut self, tree: &Tree, id: NodeId, depth: usize) -> Result<()> {
-        if depth > MAX_DEPTH {
+        self.nodes += 1;
+        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             return Err(bad(TOO_COMPLEX));
         }
         let depth = depth + 1;

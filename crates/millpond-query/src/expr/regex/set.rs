@@ -109,34 +109,43 @@ impl Parts {
         self.lists(c) != self.negated
     }
 
-    /// Adds what the characters are in lower and in upper case. A single character is replaced by
-    /// that. So `~*` may differ with the sides changed, where several characters have one that is
-    /// the other case of all: U+212A is in the set of `k`, and `k` is not in that of U+212A.
+    /// Puts the two cases of each character in its place, and beside the characters of a range
+    /// those of each. A text's character is then looked for as it is. So the sides of `~*` may not
+    /// be changed: the lower case of the Kelvin sign is `k`, but the upper case of `k` is `K`.
     fn fold(&mut self) {
-        let mut folded = Vec::new();
-        for (low, high) in std::mem::take(&mut self.ranges) {
-            if low == high {
-                folded.extend(variants(low).map(|c| (c, c)));
-                continue;
-            }
+        let (single, wide): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.ranges).into_iter().partition(|(low, high)| low == high);
+        let mut folded: Vec<(char, char)> =
+            single.into_iter().flat_map(|(c, _)| variants(c)).map(|c| (c, c)).collect();
+        // Merged, so that no character's cases are added twice.
+        for (low, high) in merged(wide) {
             folded.push((low, high));
-            let first = CASED.partition_point(|c| *c < low);
-            let cased = CASED.iter().skip(first).take_while(|c| **c <= high);
-            folded.extend(cased.flat_map(|c| variants(*c)).map(|c| (c, c)));
+            let first = CASED.partition_point(|(c, _)| *c < low);
+            let cased = CASED.iter().skip(first).take_while(|(c, _)| *c <= high);
+            folded.extend(cased.flat_map(|(_, cases)| cases).map(|c| (*c, *c)));
         }
-        folded.sort_unstable();
-        for (low, high) in folded {
-            match self.ranges.last_mut() {
-                Some(last) if low <= last.1 => last.1 = last.1.max(high),
-                _ => self.ranges.push((low, high)),
-            }
-        }
+        self.ranges = merged(folded);
     }
 }
 
-/// All characters that have another one in lower or in upper case, in order.
-static CASED: LazyLock<Vec<char>> =
-    LazyLock::new(|| ('\0'..=char::MAX).filter(|c| variants(*c) != [*c, *c]).collect());
+/// Ranges in order that do not overlap.
+fn merged(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(char, char)> = Vec::new();
+    for (low, high) in ranges {
+        match merged.last_mut() {
+            Some(last) if low <= last.1 => last.1 = last.1.max(high),
+            _ => merged.push((low, high)),
+        }
+    }
+    merged
+}
+
+/// All characters that have another one in lower or in upper case, in order, and the two.
+static CASED: LazyLock<Vec<(char, [char; 2])>> = LazyLock::new(|| {
+    let with_cases = ('\0'..=char::MAX).map(|c| (c, variants(c)));
+    with_cases.filter(|(c, cases)| *cases != [*c, *c]).collect()
+});
 
 /// The character in lower and in upper case.
 pub(super) fn variants(c: char) -> [char; 2] {
@@ -162,6 +171,12 @@ impl CharSet {
         }
         let ascii = (0..128u8).filter(|&b| parts.has(char::from(b))).fold(0, |set, b| set | 1 << b);
         CharSet { ascii, parts }
+    }
+
+    /// How many ranges it keeps.
+    #[cfg(test)]
+    pub(super) fn ranges(&self) -> usize {
+        self.parts.ranges.len()
     }
 
     pub(super) fn has(&self, c: char) -> bool {

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::set::{CharSet, Parts};
 use super::*;
 
 fn go_on() -> Result<()> {
@@ -149,6 +150,10 @@ fn cases_are_those_of_the_patterns_characters() {
     }
     assert!(is_match("É", "[à-ö]") && is_match("é", "[À-Ö]") && !is_match("É", "[^à-ö]"));
     assert!(is_match("k", "[\u{2120}-\u{2130}]") && is_match("q", "[A-\u{10FFFF}]"));
+    // Ranges that overlap take no more memory than one.
+    let ranges = Parts { ranges: vec![('\u{1}', char::MAX); 20_000], ..Parts::default() };
+    let set = CharSet::new(Parts { ignore_case: true, ..ranges });
+    assert_eq!(set.ranges(), 1);
 }
 
 /// Patterns that reach the condition on the end again without a character.
@@ -177,6 +182,13 @@ fn deep_patterns_are_refused() {
         assert!(Regex::new(&pattern, Options::default()).is_err());
     }
     assert!(Regex::new(&"(a)".repeat(2000), Options::default()).is_err());
+    // What matches nothing, as often as can be written.
+    let nested = format!("{}a{{0}}{}", "(?:".repeat(40), "){255}".repeat(40));
+    let doubled: String = (1..60).map(|group| format!(r"(\{group}\{group})")).collect();
+    for pattern in [format!("(?<={nested})b"), nested, format!("(a{{0}}){doubled}b")] {
+        let regex = Regex::new(&pattern, Options::default());
+        assert!(regex.is_err() || regex.unwrap().is_match("b", &go_on).is_err(), "{pattern}");
+    }
     let regex = Regex::new(&"(a)".repeat(900), Options::default()).unwrap();
     let text: Vec<char> = "a".repeat(900).chars().collect();
     assert!(regex.find(&text, 0, &go_on).is_err());

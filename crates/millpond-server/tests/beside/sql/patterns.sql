@@ -22,3 +22,4 @@ select regexp_match('price: 12 EUR', '(?<=price: )\d+'), regexp_match('aéb', '(
 select code, class, chr(code) ~ format('[[:%s:]]', class) from (values (133), (160), (5760), (8195), (8199), (8232), (8239), (12288), (453), (452), (454), (223), (7838), (960)) c (code),
   (values ('space'), ('blank'), ('cntrl'), ('graph'), ('print'), ('punct'), ('upper'), ('lower'), ('alpha'), ('alnum'), ('digit'), ('xdigit'), ('word')) k (class) order by 1, 2;
 select chr(160) ~ '\s', chr(160) ~ '\S', regexp_replace('a' || chr(160) || ' b', '\s+', '_'), chr(12288) ~ '^\s$', chr(8232) ~ '\s';
+select '.y' similar to '[\.^]%', '.y' similar to '[\.^]_', '^yz' similar to '[#.^]%' escape '#', substring('.bc' from '[#.^]#"b#"c' for '#');

@@ -24,7 +24,7 @@ pub(super) fn to_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
                 separators += 1;
             } else {
                 out.extend(['\\', c]);
-                brackets.is_start = false;
+                (brackets.is_start, brackets.may_negate) = (false, false);
             }
         } else if Some(c) == escape {
             escaped = true;
@@ -55,7 +55,7 @@ pub(super) fn to_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
 /// A bracket expression that is being read.
 #[derive(Default)]
 struct Brackets {
-    /// It and the classes within it that are open.
+    /// How many brackets are open: its own, and those of classes within it.
     depth: usize,
     /// A closing bracket here is one of the characters.
     is_start: bool,
