@@ -10,8 +10,8 @@
 //! else cuts short counts only if a commit has come.
 //!
 //! Sessions fall into turns only if syncs are what they wait for most. If a session works for
-//! longer between two commits than syncs for all the others take, each finds the log free. A leader
-//! that waits then has all of them idle at once, and gains nothing.
+//! longer between two commits than two syncs for each of the others take, it mostly finds the log
+//! free. A leader that waits then has all of them idle at once, and gains nothing.
 
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ const LEAST_SYNC: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(10);
 /// The most waits that are left out one after the other.
 const MOST_LEFT_OUT: u32 = 64;
+/// A leader waits only if a session works no longer than this many syncs of each other session.
+const SYNCS_OF_EACH: u32 = 2;
 /// A new value counts for this part of an average.
 const WEIGHT: u32 = 8;
 
@@ -58,7 +60,8 @@ impl Companions {
         if here >= expected || self.sync < LEAST_SYNC {
             return None;
         }
-        let syncs_of_others = self.sync.saturating_mul(expected as u32 - 1);
+        let others = u32::try_from(expected - 1).unwrap_or(u32::MAX);
+        let syncs_of_others = self.sync.saturating_mul(others.saturating_mul(SYNCS_OF_EACH));
         if self.work > syncs_of_others && !mutant!("wal-wait-beside-a-free-log") {
             return None;
         }
@@ -122,11 +125,11 @@ mod tests {
     #[test]
     fn sessions_that_work_longer_than_syncs_take_are_not_waited_for() {
         let mut companions = after_syncs(SYNC);
-        companions.worked(SYNC * 3);
+        companions.worked(SYNC * 5);
         assert_eq!(companions.wait(2, 1), None);
         assert_eq!(companions.wait(3, 1), None);
         assert_eq!(companions.wait(4, 1), Some(SYNC), "three others have syncs, too");
-        (0..30).for_each(|_| companions.worked(SYNC / 2));
+        (0..30).for_each(|_| companions.worked(SYNC));
         assert_eq!(companions.wait(2, 1), Some(SYNC));
         // Neither the first commit of a session nor an hour's rest counts for much.
         companions.worked(Duration::ZERO);
