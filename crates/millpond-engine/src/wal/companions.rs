@@ -10,8 +10,8 @@
 //! else cuts short counts only if a commit has come.
 //!
 //! Sessions fall into turns only if syncs are what they wait for most. If a session works for
-//! longer between two commits than two syncs for each of the others take, it mostly finds the log
-//! free. A leader that waits then has all of them idle at once, and gains nothing.
+//! longer between two commits than two syncs of each other session take, it mostly finds the log
+//! free. A leader that waits then leaves processors idle, and gains nothing.
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 use millpond_syntax::tree::{self, FrameBound, FuncCall, SortBy, WindowDef};
 use millpond_types::other::{INTERVAL, TIME, TIMETZ};
 
+use super::aggregate::types::INTERVAL as INTERVAL_TYPE;
 use super::aggregate::{self, arguments, placed, settled_keys, undefined};
 use super::level::{Clause, Level};
 use super::order::sort_key;
@@ -395,5 +396,3 @@ fn distance_type(key: DataType, offset: Ty) -> Result<DataType> {
         _ => Ok(wanted),
     }
 }
-
-const INTERVAL_TYPE: DataType = DataType::Other { oid: INTERVAL, typmod: -1 };

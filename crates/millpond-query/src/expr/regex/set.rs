@@ -141,9 +141,13 @@ fn merged(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
     merged
 }
 
-/// All characters that have another one in lower or in upper case, in order, and the two.
+/// No character behind this one has another in lower or in upper case.
+pub(super) const LAST_CASED: char = '\u{1FFFF}';
+
+/// All characters that have another one in lower or in upper case, in order, and the two. It is
+/// made once, which takes some milliseconds.
 static CASED: LazyLock<Vec<(char, [char; 2])>> = LazyLock::new(|| {
-    let with_cases = ('\0'..=char::MAX).map(|c| (c, variants(c)));
+    let with_cases = ('\0'..=LAST_CASED).map(|c| (c, variants(c)));
     with_cases.filter(|(c, cases)| *cases != [*c, *c]).collect()
 });
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::set::{CharSet, Parts};
+use super::set::{CharSet, LAST_CASED, Parts, variants};
 use super::*;
 
 fn go_on() -> Result<()> {
@@ -154,6 +154,7 @@ fn cases_are_those_of_the_patterns_characters() {
     let ranges = Parts { ranges: vec![('\u{1}', char::MAX); 20_000], ..Parts::default() };
     let set = CharSet::new(Parts { ignore_case: true, ..ranges });
     assert_eq!(set.ranges(), 1);
+    assert!((LAST_CASED..=char::MAX).all(|c| variants(c) == [c, c]));
 }
 
 /// Patterns that reach the condition on the end again without a character.
