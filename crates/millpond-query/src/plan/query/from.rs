@@ -11,7 +11,7 @@ use millpond_engine::catalog::TableDef;
 use super::Planning;
 use super::problem::{Dependent, FullJoin, Item, Problem, Relation};
 use super::slot_set::SlotSet;
-use super::strict::strict_columns;
+use super::strict::{Strict, strict_columns};
 use crate::analyze::tree::{
     Body, Cte, CteQuery, Distinct, FromItem, Join, JoinKind, Query, Select, Slot, slot_of,
 };
@@ -27,8 +27,8 @@ const MAX_TARGET_PARTS: usize = 64;
 /// What is known around an item.
 #[derive(Clone)]
 pub(super) struct Around {
-    /// The columns that conditions need to be not NULL.
-    pub(super) strict: Vec<usize>,
+    /// What conditions need to be not NULL.
+    pub(super) strict: Vec<Strict>,
     /// The item's columns are NULL where an outer join finds no match. What a subquery computes
     /// from NULLs later is not NULL, so it has to be computed before.
     pub(super) nullable: bool,
@@ -54,7 +54,7 @@ impl Planning<'_> {
         select: &'q Select,
         more: Vec<Expr>,
     ) -> Result<()> {
-        let mut strict: Vec<usize> = select.condition.iter().flat_map(strict_columns).collect();
+        let mut strict: Vec<Strict> = select.condition.iter().flat_map(strict_columns).collect();
         strict.extend(more.iter().flat_map(strict_columns));
         let around = Around { strict, nullable: false };
         for item in &select.from {
@@ -178,15 +178,12 @@ impl Planning<'_> {
         into: &mut Problem<'q>,
         around: &Around,
     ) -> Result<()> {
-        let mut strict: Vec<usize> = select.condition.iter().flat_map(strict_columns).collect();
-        for outer in &around.strict {
-            if let (of, place) = slot_of(*outer)
-                && of == slot
-                && let Some(Expr::Column(own)) = select.targets.get(place)
-            {
-                strict.push(*own);
-            }
-        }
+        let mut strict: Vec<Strict> = select.condition.iter().flat_map(strict_columns).collect();
+        let own = |outer: &usize| match (slot_of(*outer), select.targets.get(slot_of(*outer).1)) {
+            ((of, _), Some(Expr::Column(own))) if of == slot => Some(*own),
+            _ => None,
+        };
+        strict.extend(around.strict.iter().filter_map(|outer| outer.iter().map(own).collect()));
         let inner = Around { strict, nullable: around.nullable };
         for item in &select.from {
             self.flatten(item, into, &inner)?;
@@ -206,7 +203,7 @@ impl Planning<'_> {
         around: &Around,
     ) -> Result<()> {
         let (kind, left, right) = reduced(join, &around.strict);
-        let on: Vec<usize> = join.on.iter().flat_map(strict_columns).collect();
+        let on: Vec<Strict> = join.on.iter().flat_map(strict_columns).collect();
         match kind {
             JoinKind::Inner => {
                 let mut around = around.clone();
@@ -312,10 +309,10 @@ fn simple(query: &Query, nullable: bool) -> Option<&Select> {
 
 /// A join's kind, where rows without a match are dropped by a condition around it, and its sides.
 /// Of a left join the left side is kept.
-fn reduced<'q>(join: &'q Join, strict: &[usize]) -> (JoinKind, &'q FromItem, &'q FromItem) {
+fn reduced<'q>(join: &'q Join, strict: &[Strict]) -> (JoinKind, &'q FromItem, &'q FromItem) {
     let drops = |item: &FromItem| {
         let slots = slots_of_item(item);
-        strict.iter().any(|column| slots.contains(slot_of(*column).0))
+        strict.iter().any(|columns| columns.iter().all(|column| slots.contains(slot_of(*column).0)))
     };
     let (left, right) = (&join.left, &join.right);
     match join.kind {

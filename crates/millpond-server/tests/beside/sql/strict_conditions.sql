@@ -29,6 +29,15 @@ select a.id, b.id from a full join b on a.x = b.x where not (abs(a.y) is not nul
 select a.id, b.id from a full join b on a.x = b.x where to_char(a.y, '99') like '%1%' order by 1, 2;
 select a.id, b.id from a left join b on a.x = b.x where lower(b.s) = 'two' order by 1, 2;
 select a.id, b.id from a left join b on a.x = b.x where jsonb_build_array(b.y) = '[null]' order by 1, 2;
+-- One of several columns of a table.
+select a.id, b.id from a full join b on a.x = b.x where a.y = 10 or a.s = 'two' order by 1, 2;
+select a.id, b.id from a full join b on a.x = b.x where (a.y = 10 or a.s = 'two') and (b.y = 10 or b.s = 'two') order by 1, 2;
+select a.id, b.id from a full join b on a.x = b.x where a.y = 10 or a.s = 'two' or b.y = 20 order by 1, 2;
+select a.id, b.id from a full join b on a.x = b.x where a.y = 10 or a.s is null order by 1, 2;
+select a.id, b.id from a full join b on a.x = b.x where not (a.y = 10 and a.s = 'two') order by 1, 2;
+select a.id, b.id from a full join b on a.x = b.x where (a.y = 10 or a.s = 'two') is not true order by 1, 2;
+select a.id, q.y, q.z from a left join (select b.x, b.y, c.y as z from b join a c on c.x = b.x) q on a.x = q.x where q.y = 10 or q.z = 20 order by 1, 2, 3;
+select a.id, q.y, q.z from a left join (select b.x, b.y, c.y as z from b left join a c on c.id = b.id + 1) q on a.x = q.x where q.y = 10 or q.z = 20 order by 1, 2, 3;
 -- Rows of many pairs cost something: none of these looks at each pair of rows that no key joins.
 create table many (id int primary key, k int, v int);
 insert into many select i, nullif(i % 5000, 0), i % 50 from generate_series(1, 20000) i;
