@@ -1,12 +1,11 @@
 //! Evaluation.
 
-use smallvec::SmallVec;
-
+use super::letter::{LetterCase, mapped};
 use super::{Env, Expr, Like, Row, Val, arith, cast, func, like, stored};
+use crate::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::exec::damaged;
 use crate::types::FormatOptions;
-use crate::{Datum, Value};
 
 impl Expr {
     /// The expression's value.
@@ -38,9 +37,15 @@ impl Expr {
         }
     }
 
+    /// Whether it is a column, a parameter or a constant.
+    #[inline]
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self, Expr::Column(_) | Expr::Param(_) | Expr::Const(_))
+    }
+
     /// The value of a column, a parameter or a constant.
     #[inline]
-    fn given<'a>(&'a self, env: &Env<'a>) -> Result<Datum<'a>> {
+    pub(crate) fn given<'a>(&'a self, env: &Env<'a>) -> Result<Datum<'a>> {
         match self {
             Expr::Column(column) => self::column(&env.row, *column),
             Expr::Const(value) => Ok(value.as_datum()),
@@ -102,11 +107,7 @@ impl Expr {
                     _ => cast::cast(value, *ty, *explicit, options)?,
                 }
             }
-            Expr::Concat(_) => {
-                let mut parts = Parts::default();
-                self.parts(env, &mut parts)?;
-                parts.joined().into()
-            }
+            Expr::Concat(_) => self.joined(env)?.into(),
             Expr::Func(func, args) => func::call(*func, args, env)?,
             Expr::SubPlan(call) => match env.subplans {
                 Some(subplans) => subplans.call(call, env)?.into(),
@@ -114,15 +115,6 @@ impl Expr {
             },
             Expr::Subquery(_) => return Err(SqlError::internal("a subquery that was not planned")),
         })
-    }
-
-    /// Computes the values that a chain of `||` joins.
-    fn parts<'a>(&'a self, env: &Env<'a>, parts: &mut Parts<'a>) -> Result<()> {
-        if let Expr::Concat(pair) = self {
-            pair.0.parts(env, parts)?;
-            return pair.1.parts(env, parts);
-        }
-        parts.push(self.eval(env)?)
     }
 
     /// The value of a condition; `None` is unknown.
@@ -160,58 +152,6 @@ impl Expr {
     /// Whether it is true (not false, not NULL).
     pub fn holds(&self, env: &Env<'_>) -> Result<bool> {
         Ok(self.truth(env)? == Some(true))
-    }
-}
-
-/// Texts, or byte strings, that a chain of `||` joins. One that is NULL makes the whole NULL.
-#[derive(Default)]
-struct Parts<'a> {
-    values: SmallVec<[Val<'a>; 5]>,
-    length: usize,
-    is_null: bool,
-}
-
-impl<'a> Parts<'a> {
-    fn push(&mut self, value: Val<'a>) -> Result<()> {
-        let length = match value.datum() {
-            Datum::Text(text) => text.len(),
-            Datum::Bytea(bytes) => bytes.len(),
-            _ => {
-                self.is_null = true;
-                self.values.clear();
-                return Ok(());
-            }
-        };
-        // Before the next one is computed: many long ones don't fit into memory.
-        self.length += length;
-        func::check_length(self.length)?;
-        if !self.is_null {
-            self.values.push(value);
-        }
-        Ok(())
-    }
-
-    /// All of them in one piece of memory.
-    fn joined(&self) -> Value {
-        if self.is_null {
-            return Value::Null;
-        }
-        if let Some(Datum::Bytea(_)) = self.values.first().map(Val::datum) {
-            let mut joined = Vec::with_capacity(self.length);
-            for value in &self.values {
-                if let Datum::Bytea(part) = value.datum() {
-                    joined.extend_from_slice(part);
-                }
-            }
-            return Value::Bytea(joined);
-        }
-        let mut joined = String::with_capacity(self.length);
-        for value in &self.values {
-            if let Datum::Text(part) = value.datum() {
-                joined.push_str(part);
-            }
-        }
-        Value::Text(joined)
     }
 }
 
@@ -310,7 +250,7 @@ fn like(parts: &Like, env: &Env<'_>) -> Result<Option<bool>> {
     };
     let pattern = escaped.as_deref().unwrap_or(pattern);
     let found = if parts.ignore_case {
-        let lower = |s: &str| func::mapped(s, func::LetterCase::Lower);
+        let lower = |s: &str| mapped(s, LetterCase::Lower);
         like::matches(&lower(text), &lower(pattern), Some('\\'))?
     } else {
         like::matches(text, pattern, Some('\\'))?

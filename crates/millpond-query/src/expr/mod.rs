@@ -9,12 +9,14 @@
 pub(crate) mod arith;
 pub mod bind;
 pub mod cast;
+mod concat;
 mod disjunction;
 mod env;
 mod eval;
 mod fold;
 mod func;
 pub(crate) mod int;
+pub(crate) mod letter;
 mod like;
 mod other_casts;
 mod recent;

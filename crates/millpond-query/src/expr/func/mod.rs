@@ -77,7 +77,6 @@ pub(in crate::expr) use json::{FILLED, definition};
 pub use quote::quoted_name;
 pub use series::Series;
 pub use string::check_length;
-pub(super) use string::{LetterCase, mapped};
 pub use system::format_type;
 pub(crate) use system::type_named;
 

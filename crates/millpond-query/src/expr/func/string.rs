@@ -4,6 +4,7 @@ use super::Body;
 use super::catalog::{ANY, BPCHAR, BYTEA, INT4, Proc, TEXT, proc};
 use super::value::body;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expr::letter::{LetterCase, initcap, mapped};
 use crate::expr::{Env, cast};
 use crate::memory::ValueRoom;
 use crate::{Datum, Value};
@@ -160,52 +161,6 @@ fn bits(bytes: usize) -> Result<i32> {
         .checked_mul(8)
         .and_then(|bits| i32::try_from(bits).ok())
         .ok_or_else(|| super::integer::range("integer"))
-}
-
-/// Which letters are wanted.
-#[derive(Clone, Copy)]
-pub(in crate::expr) enum LetterCase {
-    Lower,
-    Upper,
-}
-
-/// Each character by its simple mapping: one that has several characters as its counterpart stays.
-pub(in crate::expr) fn mapped(s: &str, case: LetterCase) -> String {
-    match case {
-        LetterCase::Lower if s.is_ascii() => s.to_ascii_lowercase(),
-        LetterCase::Upper if s.is_ascii() => s.to_ascii_uppercase(),
-        _ => s.chars().map(|c| mapped_char(c, case)).collect(),
-    }
-}
-
-fn mapped_char(c: char, case: LetterCase) -> char {
-    match case {
-        LetterCase::Lower => simple(c, c.to_lowercase()),
-        LetterCase::Upper => simple(c, c.to_uppercase()),
-    }
-}
-
-fn simple(c: char, mut mapped: impl ExactSizeIterator<Item = char>) -> char {
-    match (mapped.len(), mapped.next()) {
-        (1, Some(mapped)) => mapped,
-        _ => c,
-    }
-}
-
-/// The first letter of each word in upper case, the others in lower case.
-fn initcap(s: &str) -> String {
-    let mut in_word = false;
-    s.chars()
-        .map(|c| {
-            let mapped = if in_word {
-                mapped_char(c, LetterCase::Lower)
-            } else {
-                mapped_char(c, LetterCase::Upper)
-            };
-            in_word = c.is_alphanumeric();
-            mapped
-        })
-        .collect()
 }
 
 fn position(s: &str, part: &str) -> i32 {

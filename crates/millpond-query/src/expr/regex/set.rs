@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::expr::letter::{is_alnum, is_alpha, is_assigned};
+
 /// A named class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -42,8 +44,8 @@ impl Class {
 
     fn has(self, c: char) -> bool {
         match self {
-            Class::Alnum => c.is_alphanumeric(),
-            Class::Alpha => c.is_alphabetic(),
+            Class::Alnum => is_alnum(c),
+            Class::Alpha => is_alpha(c),
             Class::Blank => matches!(c, ' ' | '\t'),
             Class::Cntrl => c.is_control(),
             Class::Digit => c.is_ascii_digit(),
@@ -53,7 +55,7 @@ impl Class {
             // Separators of lines and of paragraphs are not printed.
             Class::Print if matches!(c, '\u{2028}' | '\u{2029}') => false,
             Class::Print => is_visible(c) || is_space(c) && !c.is_control(),
-            Class::Punct => is_visible(c) && !c.is_alphanumeric(),
+            Class::Punct => is_visible(c) && !is_alnum(c),
             Class::Space => is_space(c),
             Class::Upper => c.is_uppercase() || variants(c)[0] != c,
             Class::Xdigit => c.is_ascii_hexdigit(),
@@ -68,12 +70,12 @@ fn is_space(c: char) -> bool {
 }
 
 fn is_visible(c: char) -> bool {
-    !c.is_control() && !is_space(c)
+    !c.is_control() && !is_space(c) && is_assigned(c)
 }
 
 /// Whether words are made of it.
 pub(super) fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+    is_alnum(c) || c == '_'
 }
 
 /// A set of characters, as it is being written.

@@ -19,7 +19,8 @@ select regexp_replace('abcabc', '(?<=a|bc)(b|a)', 'X', 'g'), regexp_replace('aXb
 select regexp_replace('one two', '(?<=\y\w{2})\w', '*', 'g'), regexp_replace('1234567', '(?<=^\d(\d{3})*)(?=(\d{3})+$)', ',', 'g');
 select regexp_match('price: 12 EUR', '(?<=price: )\d+'), regexp_match('aéb', '(?<=é)b'), regexp_match('ab', '(?<=b)$'), regexp_match('', '(?<=a{0})');
 -- Classes outside ASCII: a space at which no line may break separates no words.
-select code, class, chr(code) ~ format('[[:%s:]]', class) from (values (133), (160), (5760), (8195), (8199), (8232), (8239), (12288), (453), (452), (454), (223), (7838), (960)) c (code),
+select code, class, chr(code) ~ format('[[:%s:]]', class) from (values (133), (160), (5760), (8195), (8199), (8232), (8239), (12288), (453), (452), (454), (223), (7838), (960), (178), (189), (1635), (8544), (9312), (888), (57344), (127280), (120792)) c (code),
   (values ('space'), ('blank'), ('cntrl'), ('graph'), ('print'), ('punct'), ('upper'), ('lower'), ('alpha'), ('alnum'), ('digit'), ('xdigit'), ('word')) k (class) order by 1, 2;
+select initcap('x²y ½a ٣b ①c ⅷd'), 'a²b' ~ '^\w+$', 'a٣b' ~ '^\w+$', chr(888) ~ '[[:graph:]]';
 select chr(160) ~ '\s', chr(160) ~ '\S', regexp_replace('a' || chr(160) || ' b', '\s+', '_'), chr(12288) ~ '^\s$', chr(8232) ~ '\s';
 select '.y' similar to '[\.^]%', '.y' similar to '[\.^]_', '^yz' similar to '[#.^]%' escape '#', substring('.bc' from '[#.^]#"b#"c' for '#');

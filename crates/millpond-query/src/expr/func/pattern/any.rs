@@ -2,9 +2,10 @@
 
 use super::is_match;
 use crate::error::{Result, SqlError};
+use crate::expr::func::Body;
 use crate::expr::func::catalog::{ANY as ANY_TYPE, BOOL, Proc, proc};
 use crate::expr::func::value::wrong_arguments;
-use crate::expr::func::{Body, LetterCase, mapped};
+use crate::expr::letter::{LetterCase, mapped};
 use crate::expr::{Env, Expr, Func, like};
 use crate::types::array::array_of;
 use crate::{Datum, Value};
