@@ -60,24 +60,34 @@ fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
     }
 }
 
-/// Evaluates the parts of a key.
-pub(crate) fn values<'a>(parts: &'a [KeyPart], env: &Env<'a>) -> Result<KeyVals<'a>> {
-    // A loop, here and below: what `collect` checks costs a lookup as much as the values.
-    let mut values = KeyVals::new();
-    for part in parts {
-        values.push(part.expr.eval(env)?);
-    }
-    Ok(values)
-}
-
-/// The key; `None` when no row can have it.
-pub(crate) fn exact<'v>(parts: &[KeyPart], values: &'v KeyVals<'_>) -> Option<Key<'v>> {
+/// The key that parts come to; `None` when no row can have it. What has to be computed is put into
+/// `held`.
+pub(crate) fn exact<'v, 'a: 'v>(
+    parts: &'a [KeyPart],
+    env: &Env<'a>,
+    held: &'v mut KeyVals<'a>,
+) -> Result<Option<Key<'v>>> {
+    // Loops: what `collect` checks costs a lookup as much as the values.
     let mut key = Key::new();
-    for (part, value) in parts.iter().zip(values) {
-        let Fit::Exact(datum) = fit(part.ty, value.datum()) else { return None };
-        key.push(datum);
+    let mut add = |part: &KeyPart, datum| match fit(part.ty, datum) {
+        Fit::Exact(datum) => {
+            key.push(datum);
+            true
+        }
+        Fit::Null | Fit::Beyond(_) => false,
+    };
+    if parts.iter().all(|part| part.expr.is_given()) {
+        for part in parts {
+            if !add(part, part.expr.given(env)?) {
+                return Ok(None);
+            }
+        }
+        return Ok(Some(key));
     }
-    Some(key)
+    for part in parts {
+        held.push(part.expr.eval(env)?);
+    }
+    Ok(parts.iter().zip(&*held).all(|(part, value)| add(part, value.datum())).then_some(key))
 }
 
 /// One end of a range.

@@ -59,8 +59,8 @@ impl Exec<'_> {
         if self.session.may_see_keys_twice() {
             return self.rows_of_key(table, index, parts, env, out);
         }
-        let values = key::values(parts, env)?;
-        let Some(key) = key::exact(parts, &values) else { return Ok(()) };
+        let mut held = key::KeyVals::new();
+        let Some(key) = key::exact(parts, env, &mut held)? else { return Ok(()) };
         if self.session.lookup(table, index, &key, out.row)? {
             (out.each)(self, out.row)?;
         }

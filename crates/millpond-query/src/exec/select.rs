@@ -74,8 +74,8 @@ impl Exec<'_> {
         env: &Env<'_>,
         each: Each<'_>,
     ) -> Result<u64> {
-        let values = key::values(parts, env)?;
-        let Some(key) = key::exact(parts, &values) else { return Ok(0) };
+        let mut held = key::KeyVals::new();
+        let Some(key) = key::exact(parts, env, &mut held)? else { return Ok(0) };
         let row = &mut self.scratch.row;
         if !self.session.lookup(table, index, &key, row)?
             || !passes(plan.filter.as_ref(), table, row.bytes(), env)?

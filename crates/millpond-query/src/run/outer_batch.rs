@@ -172,9 +172,8 @@ fn read_outer(
     if !state.next(outer, cx)? {
         return Ok(false);
     }
-    let env = cx.env();
-    let values = key::values(key, &env)?;
-    batch.found.push(index, key::exact(key, &values).as_deref())?;
+    let mut held = key::KeyVals::new();
+    batch.found.push(index, key::exact(key, &cx.env(), &mut held)?.as_deref())?;
     kept::save(cx, slots, &mut batch.rows)?;
     batch.ends.push(batch.rows.len());
     Ok(true)

@@ -297,8 +297,7 @@ fn look_up(
     cx: &Context<'_>,
     row: &mut RowBuf,
 ) -> Result<bool> {
-    let env = cx.env();
-    let values = key::values(parts, &env)?;
-    let Some(key) = key::exact(parts, &values) else { return Ok(false) };
+    let mut held = key::KeyVals::new();
+    let Some(key) = key::exact(parts, &cx.env(), &mut held)? else { return Ok(false) };
     Ok(cx.work().session()?.lookup(&scan.table, index, &key, row)?)
 }

@@ -156,9 +156,8 @@ fn equal_to(
     parts: &[KeyPart],
     cx: &Context<'_>,
 ) -> Result<Option<Vec<(usize, Value)>>> {
-    let env = cx.env();
-    let values = key::values(parts, &env)?;
-    let key = key::exact(parts, &values);
+    let mut held = key::KeyVals::new();
+    let key = key::exact(parts, &cx.env(), &mut held)?;
     let pair = |(column, datum): (&usize, &Datum<'_>)| (*column, datum.to_value());
     Ok(key.map(|key| columns.iter().zip(&key).map(pair).collect()))
 }

@@ -6,7 +6,7 @@ use millpond_engine::catalog::IndexDef;
 use millpond_engine::table::{Direction, KeyRange};
 use millpond_types::key::RangeEnd;
 
-use super::{Key, each_value, end, exact, values};
+use super::{Key, KeyVals, each_value, end, exact};
 use crate::Datum;
 use crate::error::{Result, SqlError};
 use crate::expr::Env;
@@ -80,8 +80,8 @@ impl KeyRanges {
     }
 
     fn add(&mut self, index: &IndexDef, bounds: &KeyBounds, env: &Env<'_>) -> Result<()> {
-        let equal_values = values(&bounds.equal, env)?;
-        let Some(equal) = exact(&bounds.equal, &equal_values) else { return Ok(()) };
+        let mut held = KeyVals::new();
+        let Some(equal) = exact(&bounds.equal, env, &mut held)? else { return Ok(()) };
         if let Some(list) = &bounds.list {
             return each_value(list, env, &mut |value| {
                 self.push(index, &with(&equal, value), None, None)

@@ -92,8 +92,8 @@ impl Lookups {
     /// Adds the row that is in the slots.
     pub(super) fn push(&mut self, join: &IndexJoin, current: &Current<'_>) -> Result<()> {
         let Access::Point { index, key } = &join.scan.access else { return Ok(()) };
-        let values = key::values(key, &current.env())?;
-        self.found.push(index, key::exact(key, &values).as_deref())?;
+        let mut held = key::KeyVals::new();
+        self.found.push(index, key::exact(key, &current.env(), &mut held)?.as_deref())?;
         kept::save_rows(current.rows, current.keeping(), &join.outer, &mut self.rows)?;
         self.ends.push(self.rows.len());
         Ok(())
