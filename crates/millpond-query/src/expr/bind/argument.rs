@@ -3,7 +3,8 @@
 use millpond_syntax::tree::{self, FuncCall, Node};
 use smallvec::SmallVec;
 
-use super::call::{as_result, signature, undefined};
+use super::call::as_result;
+use super::call_errors::{signature, undefined};
 use super::{Binder, Coercion, Scope, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param};

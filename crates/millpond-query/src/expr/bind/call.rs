@@ -5,15 +5,16 @@ use millpond_types::other::REGTYPE;
 use smallvec::SmallVec;
 
 use super::argument::check_argument_count;
+use super::call_errors::{ambiguous_function, undefined_function, undetermined};
+use super::cast_call::is_cast;
 use super::object_cast::looked_up;
 use super::{Binder, Coercion, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::{self, Param, Proc};
 use crate::expr::func::resolve::{self, Choice};
 use crate::expr::func::type_name;
-use crate::expr::types::{NUMERIC, Ty, is_castable, is_implicit, is_ordered, unify};
+use crate::expr::types::{Ty, is_implicit, is_ordered, unify};
 use crate::expr::{Expr, Func, quoted_name};
-use crate::system_relations::find_function_definition;
 use crate::{DataType, Value};
 
 /// Functions that make JSON of any values.
@@ -186,25 +187,6 @@ impl Binder<'_> {
         Ok(Typed::known(self.coerce(Typed::known(arg, *from), to, Coercion::Explicit)?, to))
     }
 
-    /// A call of one argument by the name of a type is a cast.
-    fn cast_call(&mut self, name: &str, args: Vec<Typed>) -> Result<Typed> {
-        let to = type_named(name);
-        match (to, <[Typed; 1]>::try_from(args)) {
-            (Some(to), Ok([arg])) => {
-                let castable = match arg.ty {
-                    Ty::Known(from) => is_castable(from, to),
-                    Ty::Unknown => true,
-                };
-                if !castable {
-                    return Err(undefined_function(name, &[arg]));
-                }
-                Ok(Typed::known(self.coerce(arg, to, Coercion::Explicit)?, to))
-            }
-            (_, Ok(args)) => Err(undefined_function(name, &args)),
-            (_, Err(args)) => Err(undefined_function(name, &args)),
-        }
-    }
-
     /// Gives a `character(n)` the spaces that it is stored without, and makes it text.
     pub(super) fn pad(&mut self, value: &mut Typed) -> Result<()> {
         if let Ty::Known(DataType::Char(n)) = value.ty {
@@ -283,14 +265,6 @@ impl Binder<'_> {
     }
 }
 
-#[cold]
-fn undetermined() -> SqlError {
-    SqlError::new(
-        SqlState::DATATYPE_MISMATCH,
-        "could not determine polymorphic type because input has type unknown",
-    )
-}
-
 /// A call with the type of its result. Arrays are told their type, for the elements alone don't
 /// say whether they are `text` or `varchar`.
 pub(super) fn as_result(call: Expr, result: Param, element: Option<DataType>) -> Typed {
@@ -347,44 +321,6 @@ fn collation_of(written: &tree::Expr, bound: Vec<Typed>) -> Result<Typed> {
     }
 }
 
-/// Whether a call of one argument by the name of a type is a cast of the argument as it is.
-fn is_cast(name: &str, args: &[Typed]) -> bool {
-    let ([arg], Some(to)) = (args, type_named(name)) else { return false };
-    let has_others =
-        catalog::named(name).iter().any(|proc| proc.args.len() == 1 && !proc.is_conversion());
-    let castable = match arg.ty {
-        Ty::Known(from) => is_castable(from, to),
-        Ty::Unknown => true,
-    };
-    castable && (!has_others || arg.ty == Ty::Unknown)
-}
-
-/// The type that PostgreSQL's catalog has under this name.
-fn type_named(name: &str) -> Option<DataType> {
-    Some(match name {
-        "bool" => DataType::Bool,
-        "int2" => DataType::Int2,
-        "int4" => DataType::Int4,
-        "int8" => DataType::Int8,
-        "float4" => DataType::Float4,
-        "float8" => DataType::Float8,
-        "numeric" => NUMERIC,
-        "text" => DataType::Text,
-        "varchar" => DataType::Varchar(None),
-        "bpchar" => DataType::Char(0),
-        "oid" => DataType::Oid,
-        "name" => DataType::Name,
-        "bytea" => DataType::Bytea,
-        "date" => DataType::Date,
-        "timestamp" => DataType::Timestamp(None),
-        "timestamptz" => DataType::Timestamptz(None),
-        _ => {
-            let found = millpond_types::other::types().find(|ty| ty.name == name)?;
-            DataType::Other { oid: found.oid, typmod: -1 }
-        }
-    })
-}
-
 /// The name of a call without an aggregate's or a window's clauses.
 fn plain_call(call: &FuncCall) -> Result<&str> {
     let name = match call.funcname.as_slice() {
@@ -437,50 +373,4 @@ fn is_aggregate(name: &str) -> bool {
             | "var_pop"
             | "var_samp"
     )
-}
-
-/// The types of arguments, for messages.
-pub(super) fn signature(name: &str, names: &[Option<String>], args: &[Typed]) -> String {
-    let types: Vec<String> = args
-        .iter()
-        .enumerate()
-        .map(|(place, arg)| {
-            let ty = match arg.ty {
-                Ty::Known(ty) => type_name(ty),
-                Ty::Unknown => "unknown".to_owned(),
-            };
-            match names.get(place) {
-                Some(Some(own)) => format!("{own} => {ty}"),
-                _ => ty,
-            }
-        })
-        .collect();
-    format!("{name}({})", types.join(", "))
-}
-
-fn undefined_function(name: &str, args: &[Typed]) -> SqlError {
-    undefined(name, &signature(name, &[], args))
-}
-
-/// The error of a call that no function has a place for.
-pub(super) fn undefined(name: &str, signature: &str) -> SqlError {
-    let is_of_view = find_function_definition(name).is_some();
-    if is_of_view && signature.ends_with("()") {
-        return beyond(&format!("the set-returning function {name} here"));
-    }
-    if catalog::named(name).is_empty() && catalog::is_known_name(name) && !is_of_view {
-        return beyond(&format!("the function {signature}"));
-    }
-    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {signature} does not exist"))
-        .hint(
-            "No function matches the given name and argument types. You might need to add explicit type casts.",
-        )
-}
-
-fn ambiguous_function(name: &str, args: &[Typed]) -> SqlError {
-    SqlError::new(
-        SqlState::AMBIGUOUS_FUNCTION,
-        format!("function {} is not unique", signature(name, &[], args)),
-    )
-    .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
 }

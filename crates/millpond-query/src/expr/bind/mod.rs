@@ -4,6 +4,8 @@
 mod argument;
 mod array;
 mod call;
+mod call_errors;
+mod cast_call;
 mod coerce;
 mod condition;
 mod literal;
