@@ -6,8 +6,9 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::expr::{Case, InList};
 use datafusion_expr::{BinaryExpr, Expr as Planned, Operator, lit};
 use millpond_query::expr::{Arith, Compare, Expr};
-use millpond_types::{DataType, Datum, Value};
+use millpond_types::{DataType, Value};
 
+use super::operand_types::{common_type, declared_type, digits_of, is_wider, scale_of, type_of};
 use super::{Translated, Translator, Typed, column};
 use crate::batch::ColumnBuilder;
 use crate::checked;
@@ -344,75 +345,6 @@ fn is_null(expr: &Expr) -> bool {
         Expr::Cast(inner, ..) => is_null(inner),
         _ => false,
     }
-}
-
-fn declared_type(expr: &Expr) -> Option<DataType> {
-    match expr {
-        Expr::Cast(_, ty, _) => Some(*ty),
-        Expr::Compare(..) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::Like(_) => {
-            Some(DataType::Bool)
-        }
-        _ => None,
-    }
-}
-
-/// The type of a constant. A number has its digits.
-fn type_of(value: &Value) -> Option<DataType> {
-    Some(match value.as_datum() {
-        Datum::Numeric(number) => {
-            let text = number.to_string();
-            let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-            let scale = i8::try_from(fraction.len()).ok()?;
-            let digits = whole.trim_start_matches('-').len() + fraction.len();
-            let precision = u8::try_from(digits).ok().filter(|digits| *digits <= MOST_DIGITS)?;
-            numeric(precision.max(1), scale)
-        }
-        datum => millpond_query::expr::cast::type_of(&datum)?,
-    })
-}
-
-fn digits_of(ty: DataType) -> Option<(u16, u16)> {
-    match ty {
-        DataType::Numeric { precision_scale: Some((precision, scale)) } => {
-            Some((precision, u16::try_from(scale).ok()?))
-        }
-        _ => None,
-    }
-}
-
-fn scale_of(ty: DataType) -> Option<u16> {
-    digits_of(ty).map(|(_, scale)| scale)
-}
-
-fn is_wider(from: DataType, to: DataType) -> bool {
-    matches!(
-        (from, to),
-        (DataType::Int2, DataType::Int4 | DataType::Int8) | (DataType::Int4, DataType::Int8)
-    )
-}
-
-/// The type that all of these become without loss.
-fn common_type(mut types: impl Iterator<Item = DataType>) -> Translated<DataType> {
-    let first = types.next().ok_or(Failure::Declined)?;
-    types.try_fold(first, |common, ty| {
-        if let (Some((p1, s1)), Some((p2, s2))) = (digits_of(common), digits_of(ty)) {
-            let scale = s1.max(s2);
-            let precision = (p1 - s1).max(p2 - s2) + scale;
-            if precision > u16::from(MOST_DIGITS) {
-                return Err(Failure::Declined);
-            }
-            return Ok(numeric(precision as u8, scale as i8));
-        }
-        match (common, ty) {
-            _ if common == ty => Ok(common),
-            _ if is_wider(common, ty) => Ok(ty),
-            _ if is_wider(ty, common) => Ok(common),
-            _ if is_text(common) && is_text(ty) => Ok(DataType::Text),
-            // They differ in the digits of seconds.
-            _ if arrow_type(common) == arrow_type(ty) && compare_alike(common, ty) => Ok(common),
-            _ => Err(Failure::Declined),
-        }
-    })
 }
 
 fn null_of(ty: DataType) -> Translated<Planned> {

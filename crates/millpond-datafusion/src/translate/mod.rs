@@ -12,6 +12,7 @@ mod expression;
 mod group;
 mod join;
 mod nodes;
+mod operand_types;
 mod share;
 
 use std::collections::{BTreeSet, HashMap};

@@ -7,6 +7,8 @@
 //! it.
 
 mod calls;
+mod columns;
+mod set_functions;
 
 use std::sync::Arc;
 
@@ -14,85 +16,16 @@ use millpond_engine::catalog::TableDef;
 
 pub use calls::{AggregateCall, AggregateFunction, Hypothetical, JsonKind, Regression, Window};
 pub(crate) use calls::{Bound, Exclude, Frame, FrameMode, WindowCall, WindowFunction};
+pub(crate) use columns::{SYSTEM_COLUMNS, SystemColumn};
+pub use columns::{Slot, column, is_system_column, slot_of};
+pub use set_functions::SetFunction;
+pub(crate) use set_functions::{SetFunctionKind, SetStep};
 
 use crate::DataType;
-use crate::expr::{Compare, Definition, Expr, Func};
+use crate::expr::{Compare, Expr};
 use crate::plan::query::node::SlotKind;
 use crate::plan::{RowLock, SortKey};
 use crate::sink::ColumnDesc;
-use crate::system_relations::source_of;
-
-/// Bits of a column's number that say its place in its slot.
-const PLACE_BITS: u32 = 16;
-
-/// The number of a relation within a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub u16);
-
-impl Slot {
-    /// Its place among the slots of a statement.
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// The number of its first column. Those of the others follow.
-    pub(crate) fn first_column(self) -> usize {
-        self.index() << PLACE_BITS
-    }
-}
-
-/// The number of a column.
-pub fn column(slot: Slot, place: usize) -> usize {
-    debug_assert!(place < 1 << PLACE_BITS);
-    slot.first_column() | place
-}
-
-/// The slot and the place of a column.
-pub fn slot_of(column: usize) -> (Slot, usize) {
-    let slot = (column >> PLACE_BITS) as u16;
-    (Slot(slot), column & ((1 << PLACE_BITS) - 1))
-}
-
-/// The columns that each table has, behind its own.
-pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
-
-/// Whether a column of that name is one of them.
-pub fn is_system_column(name: &str) -> bool {
-    SYSTEM_COLUMNS.contains(&name)
-}
-
-/// One of these columns. Its place in a slot is far behind all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SystemColumn {
-    /// Where the row is: a number, of which `tid_of_number` makes a `tid`.
-    Ctid,
-    /// The number of the row's table.
-    Tableoid,
-}
-
-impl SystemColumn {
-    const FIRST_PLACE: usize = (1 << PLACE_BITS) - 2;
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ctid => "ctid",
-            Self::Tableoid => "tableoid",
-        }
-    }
-
-    /// The number of such a column of a slot.
-    pub(crate) fn of_slot(self, slot: Slot) -> usize {
-        column(slot, Self::FIRST_PLACE + self as usize)
-    }
-
-    /// What a column of that place is, unless it is one of the table's own.
-    pub(crate) fn at_place(place: usize) -> Option<Self> {
-        match place.checked_sub(Self::FIRST_PLACE)? {
-            0 => Some(Self::Ctid),
-            _ => Some(Self::Tableoid),
-        }
-    }
-}
 
 /// A statement's query with what its slots hold.
 #[derive(Debug)]
@@ -366,61 +299,6 @@ pub(crate) struct Grouping {
     pub(crate) aggregates: Vec<AggregateCall>,
     /// Calls of GROUPING(): the keys that each names.
     pub(crate) grouping: Vec<Vec<usize>>,
-}
-
-/// Functions of a select list that return rows, side by side. Each row before them becomes as many
-/// as the longest of them gives.
-#[derive(Debug, Clone)]
-pub(crate) struct SetStep {
-    pub(crate) slot: Slot,
-    pub(crate) functions: Vec<SetFunction>,
-}
-
-/// A function that returns rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SetFunction {
-    pub(crate) kind: SetFunctionKind,
-    pub(crate) args: Vec<Expr>,
-    /// How many columns it has.
-    pub(crate) columns: usize,
-}
-
-impl SetFunction {
-    /// Whether it gives plain values, not rows.
-    pub(crate) fn is_of_values(&self) -> bool {
-        self.columns == 1 && !matches!(self.kind, SetFunctionKind::Records(..))
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SetFunctionKind {
-    /// A function of the catalog that returns rows.
-    Rows(Func),
-    /// One whose call defines the columns of its rows.
-    Records(Func, Arc<Definition>),
-    /// A function whose rows are those of the system relation of this number.
-    System(u32),
-    /// A function that returns one value, as a row. Its only argument is the call itself.
-    Value,
-}
-
-impl SetFunctionKind {
-    /// The function's name, unless it is that of an expression.
-    pub(crate) fn name(&self) -> Option<&'static str> {
-        match self {
-            Self::Rows(func) | Self::Records(func, _) => Some(func.name()),
-            Self::System(oid) => source_of(*oid).map(|view| view.name),
-            Self::Value => None,
-        }
-    }
-
-    /// The function of the catalog.
-    pub(crate) fn func(&self) -> Option<Func> {
-        match self {
-            Self::Rows(func) | Self::Records(func, _) => Some(*func),
-            Self::System(_) | Self::Value => None,
-        }
-    }
 }
 
 /// A query within an expression.
