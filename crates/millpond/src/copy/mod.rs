@@ -3,10 +3,14 @@
 //! [`RowReader`] finds rows and fields; the values are read by [`millpond_types::format::text`]. A
 //! line without escapes or quotes, as nearly all are, is cut in place without copying a byte.
 
+mod encoding;
+mod fields;
+mod header;
 mod line;
 mod reader;
 mod writer;
 
+use millpond_query::error::{SqlError, SqlState};
 pub use reader::{CopyRow, RowReader};
 pub use writer::RowWriter;
 
@@ -59,6 +63,11 @@ impl RowFormat {
     pub fn csv(columns: Vec<String>) -> Self {
         Self { csv: true, delimiter: b',', null: String::new(), ..Self::text(columns) }
     }
+}
+
+#[cold]
+fn bad_format(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
 
 #[cfg(test)]
