@@ -53,7 +53,7 @@ struct Target {
 pub(super) fn begin(
     session: &mut SqlSession,
     name: &Name,
-    columns: Option<&Vec<String>>,
+    columns: Option<&[String]>,
     options: &CopyOptions,
 ) -> Result<Box<CopyIn>> {
     session.check_writable("COPY FROM")?;
@@ -70,12 +70,12 @@ pub(super) fn begin(
 fn begin_into(
     session: &mut SqlSession,
     table: Arc<TableDef>,
-    names: Option<&Vec<String>>,
+    names: Option<&[String]>,
     options: &CopyOptions,
 ) -> Result<Box<CopyIn>> {
     let columns = columns_of(&table, names)?;
     let names = columns.iter().map(|column| table.columns[*column].name.clone()).collect();
-    let reader = RowReader::new(format_of(options, names)?);
+    let reader = RowReader::new(format_of(options, names, Some(&table))?);
     let defaults =
         (0..table.columns.len()).map(|c| default_of(&table, c)).collect::<Result<Vec<_>>>()?;
     session.engine.lock_table(&table, LockMode::RowExclusive)?;

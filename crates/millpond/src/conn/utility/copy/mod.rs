@@ -10,7 +10,6 @@ use super::lock::lock_named;
 use crate::conn::session::SqlSession;
 use crate::copy::RowFormat;
 use millpond_query::error::{Result, SqlError, SqlState};
-use millpond_query::expr::bind::undefined_column;
 use millpond_query::parse::{Copy, CopyOptions, CopySource, ForceQuote};
 use millpond_query::sink::{CommandTag, CopyFormat, RowSink};
 
@@ -35,35 +34,26 @@ pub(in crate::conn) fn copy(
     let options = &copy.options;
     let tag = match &copy.source {
         CopySource::Table { name, columns } if !copy.to => {
-            return Ok(Copied::In(from::begin(session, name, columns.as_ref(), options)?));
+            return Ok(Copied::In(from::begin(session, name, columns.as_deref(), options)?));
         }
         CopySource::Table { name, columns } => {
             // Before the client is told that rows come.
             let table = lock_named(session, name, LockMode::AccessShare, false)?;
-            let columns = columns_of(&table, columns.as_ref())?;
-            to::copy_out(session, &to::whole(table, &columns), options, sink)?
+            let columns = columns_of(&table, columns.as_deref())?;
+            to::copy_table(session, table, &columns, options, sink)?
         }
         CopySource::Query(statement) => to::copy_query(session, statement, sql, options, sink)?,
     };
     Ok(Copied::Out(tag))
 }
 
-fn format_of(options: &CopyOptions, names: Vec<String>) -> Result<RowFormat> {
-    let flags = |list: &[String], what: &str| -> Result<Vec<bool>> {
-        let mut flags = vec![false; names.len()];
-        for name in list {
-            match names.iter().position(|known| known == name) {
-                Some(place) => flags[place] = true,
-                None => {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_COLUMN_REFERENCE,
-                        format!("{what} column \"{name}\" not referenced by COPY"),
-                    ));
-                }
-            }
-        }
-        Ok(flags)
-    };
+/// The format of rows of these columns, which are of `table` unless a query has them.
+fn format_of(
+    options: &CopyOptions,
+    names: Vec<String>,
+    table: Option<&TableDef>,
+) -> Result<RowFormat> {
+    let flags = |list: &[String], what: &str| flags(list, what, &names, table);
     Ok(RowFormat {
         csv: options.csv,
         delimiter: options.delimiter,
@@ -83,23 +73,56 @@ fn format_of(options: &CopyOptions, names: Vec<String>) -> Result<RowFormat> {
     })
 }
 
+/// For each column that is copied, whether an option lists it.
+fn flags(
+    list: &[String],
+    option: &str,
+    names: &[String],
+    table: Option<&TableDef>,
+) -> Result<Vec<bool>> {
+    if let Some(table) = table
+        && !list.is_empty()
+    {
+        columns_of(table, Some(list))?;
+    }
+    let mut flags = vec![false; names.len()];
+    for name in list {
+        match (names.iter().position(|known| known == name), table) {
+            (Some(place), _) if flags[place] => return Err(named_twice(name)),
+            (Some(place), _) => flags[place] = true,
+            (None, Some(_)) => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!("{option} column \"{name}\" not referenced by COPY"),
+                ));
+            }
+            (None, None) => return Err(unknown(format!("column \"{name}\" does not exist"))),
+        }
+    }
+    Ok(flags)
+}
+
+#[cold]
+fn unknown(message: String) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+}
+
+#[cold]
+fn named_twice(name: &str) -> SqlError {
+    let message = format!("column \"{name}\" specified more than once");
+    SqlError::new(SqlState::DUPLICATE_COLUMN, message)
+}
+
 /// The columns that a COPY names, or all.
-fn columns_of(table: &TableDef, names: Option<&Vec<String>>) -> Result<Vec<usize>> {
+fn columns_of(table: &TableDef, names: Option<&[String]>) -> Result<Vec<usize>> {
     let Some(names) = names else { return Ok((0..table.columns.len()).collect()) };
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
         let column = table.column(name).ok_or_else(|| {
-            let known = table.columns.iter().map(|column| column.name.as_str());
-            let mut error = undefined_column(name, None, known);
-            error.message =
-                format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
-            error
+            unknown(format!("column \"{name}\" of relation \"{}\" does not exist", table.name))
         })?;
         if columns.contains(&column) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
+            return Err(named_twice(name));
         }
         columns.push(column);
     }

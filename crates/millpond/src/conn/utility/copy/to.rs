@@ -17,7 +17,7 @@ use millpond_query::sink::{ColumnDesc, CommandTag, RowSink};
 use millpond_types::format::FormatOptions;
 
 /// The plan of some columns of all rows.
-pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
+fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
     let described: Vec<ColumnDesc> =
         columns.iter().map(|column| describe(&table, *column)).collect();
     let exprs = columns.iter().map(|column| Expr::Column(*column)).collect();
@@ -38,6 +38,16 @@ pub(super) fn whole(table: Arc<TableDef>, columns: &[usize]) -> Planned {
     Planned::once(Plan::Select(plan), described.into())
 }
 
+pub(super) fn copy_table(
+    session: &mut SqlSession,
+    table: Arc<TableDef>,
+    columns: &[usize],
+    options: &CopyOptions,
+    sink: &mut dyn RowSink,
+) -> Result<CommandTag> {
+    copy_out(session, &whole(Arc::clone(&table), columns), Some(&table), options, sink)
+}
+
 pub(super) fn copy_query(
     session: &mut SqlSession,
     statement: &Statement,
@@ -54,23 +64,24 @@ pub(super) fn copy_query(
                 "COPY query must have a RETURNING clause",
             ));
         }
-        match copy_out(session, &planned, options, sink) {
+        match copy_out(session, &planned, None, options, sink) {
             Err(error) if session.plans_again(&error, &mut tries)? => {}
             other => return other,
         }
     }
 }
 
-pub(super) fn copy_out(
+fn copy_out(
     session: &mut SqlSession,
     planned: &Planned,
+    table: Option<&TableDef>,
     options: &CopyOptions,
     sink: &mut dyn RowSink,
 ) -> Result<CommandTag> {
     let columns: &[ColumnDesc] = planned.columns.as_deref().unwrap_or(&[]);
     let names = columns.iter().map(|column| column.name.to_string()).collect();
     let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
-    let writer = RowWriter::new(format_of(options, names)?);
+    let writer = RowWriter::new(format_of(options, names, table)?);
     let options = *session.settings.format_options();
     let mut out = CopySink { sink, writer, types, options, line: Vec::new(), begun: false };
     let rows = session.run_planned(planned, &[], false, &mut out)?;
