@@ -11,6 +11,7 @@ mod reader;
 mod writer;
 
 use millpond_query::error::{SqlError, SqlState};
+pub(crate) use reader::shown;
 pub use reader::{CopyRow, RowReader};
 pub use writer::RowWriter;
 

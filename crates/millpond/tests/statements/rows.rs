@@ -315,3 +315,23 @@ fn copy_in_and_out() {
     assert_eq!(run(&mut c, "select count(*) from t"), "count\n5\nSELECT 1\n");
     assert!(run(&mut c, "copy t from '/etc/passwd'").contains("0A000"));
 }
+
+#[test]
+fn copy_errors_name_line_and_value() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(&mut c, "create table t (a int primary key, b text not null)");
+    let mut context = |data: &str| {
+        let found = run_copy(&mut c, "copy t from stdin", &[data]);
+        found.split_once("CONTEXT: ").unwrap_or_default().1.trim_end().to_owned()
+    };
+    assert_eq!(context("1\ta\n2\n"), "COPY t, line 2: \"2\"");
+    assert_eq!(context("1\ta\n2\tb\tc\n"), "COPY t, line 2: \"2\tb\tc\"");
+    assert_eq!(context("1\ta\nx\n"), "COPY t, line 2, column a: \"x\"");
+    assert_eq!(context("1\ta\n2\t\\N\n"), "COPY t, line 2: \"2\t\\N\"");
+    assert_eq!(context("1\ta\n2\tb\r\n"), "COPY t, line 2");
+    assert_eq!(context("1\ta\n2\tb\0\n"), "COPY t, line 2");
+    assert_eq!(context("1\ta\n1\tb\n"), "COPY t, line 2");
+    let long = format!("{}\ta\n", "9".repeat(101));
+    assert_eq!(context(&long), format!("COPY t, line 1, column a: \"{}...\"", "9".repeat(100)));
+}

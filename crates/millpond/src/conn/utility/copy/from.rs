@@ -10,7 +10,7 @@ use millpond_engine::table::RowBatch;
 use super::{columns_of, count, format_of};
 use crate::conn::session::SqlSession;
 use crate::conn::transaction::in_failed_transaction;
-use crate::copy::{CopyRow, RowReader};
+use crate::copy::{CopyRow, RowReader, shown};
 use crate::{Datum, Value};
 use millpond_query::convert::is_would_block;
 use millpond_query::error::{Result, SqlError, SqlState};
@@ -47,6 +47,19 @@ struct Target {
     rows: u64,
     /// Values that fields were parsed into, one per field, used again.
     holds: Vec<Value>,
+    failed: Failed,
+}
+
+/// Where a row failed.
+#[derive(Debug)]
+enum Failed {
+    Line,
+    Column {
+        column: usize,
+        value: String,
+    },
+    /// Its line is not known: rows are inserted together.
+    Insert,
 }
 
 /// Begins a COPY FROM: its table is locked, the data may come.
@@ -89,7 +102,7 @@ fn begin_into(
     }
     let holds = vec![Value::Null; columns.len()];
     let held = Held::new(&session.resources.memory, "Copy");
-    let into = Target { table, columns, defaults, batch, rows: 0, holds };
+    let into = Target { table, columns, defaults, batch, rows: 0, holds, failed: Failed::Line };
     Ok(Box::new(CopyIn { reader, into, ended: false, held }))
 }
 
@@ -99,6 +112,12 @@ fn not_new() -> SqlError {
     let message = "cannot perform COPY FREEZE because the table was not created or truncated in the \
                    current subtransaction";
     SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}
+
+#[cold]
+fn missing(column: &str) -> SqlError {
+    let message = format!("missing data for column \"{column}\"");
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
 
 impl CopyIn {
@@ -133,7 +152,7 @@ impl CopyIn {
             None => {
                 reader.finish(&mut each)?;
                 if !into.batch.is_empty() {
-                    engine.insert_batch(&into.table, &mut into.batch)?;
+                    into.insert(engine)?;
                 }
                 *ended = true;
             }
@@ -150,10 +169,11 @@ impl CopyIn {
 
     /// The copy has failed: the error as the client gets it.
     pub(in crate::conn) fn failed(self, session: &mut SqlSession, mut error: SqlError) -> SqlError {
-        if error.context.is_none() {
-            error.context =
-                Some(format!("COPY {}, line {}", self.into.table.name, self.reader.line()));
-        }
+        let outer = self.context();
+        error.context = Some(match error.context.take() {
+            Some(inner) => format!("{inner}\n{outer}"),
+            None => outer,
+        });
         if is_would_block(&error) {
             error = SqlError::internal("a COPY must be run where it may wait");
         }
@@ -161,21 +181,55 @@ impl CopyIn {
         session.engine.end_statement();
         error
     }
+
+    /// The place of an error.
+    fn context(&self) -> String {
+        let Target { table, failed, .. } = &self.into;
+        let line = match failed {
+            Failed::Insert => self.reader.row_line(),
+            Failed::Line | Failed::Column { .. } => self.reader.line(),
+        };
+        let place = format!("COPY {}, line {line}", table.name);
+        match (failed, self.reader.failed_line()) {
+            (Failed::Column { column, value }, _) => {
+                format!("{place}, column {}: \"{value}\"", table.columns[*column].name)
+            }
+            (Failed::Line, Some(text)) => format!("{place}: \"{text}\""),
+            _ => place,
+        }
+    }
 }
 
 impl Target {
     fn add(&mut self, session: &Session, env: &Env<'_>, fields: &CopyRow<'_>) -> Result<()> {
-        let Self { table, columns, defaults, batch, rows, holds } = self;
-        let bad = |message: String| SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
-        if fields.len() < columns.len() {
-            let missing = &table.columns[columns[fields.len()]].name;
-            return Err(bad(format!("missing data for column \"{missing}\"")));
-        }
-        if fields.len() > columns.len() {
-            return Err(bad("extra data after last expected column".to_owned()));
-        }
+        self.add_to_batch(session, env, fields)?;
+        self.rows += 1;
+        if self.batch.byte_len() >= BATCH_BYTES { self.insert(session) } else { Ok(()) }
+    }
+
+    fn add_to_batch(
+        &mut self,
+        session: &Session,
+        env: &Env<'_>,
+        fields: &CopyRow<'_>,
+    ) -> Result<()> {
+        let Self { table, columns, defaults, batch, holds, failed, .. } = self;
         let mut computed: smallvec::SmallVec<[(usize, Val<'_>); 4]> = Default::default();
         let mut row = Datums::new();
+        row.resize(table.columns.len(), Datum::Null);
+        let options = env.facts.settings.format_options();
+        let options = &FormatOptions { now: Some(env.facts.now), ..*options };
+        for ((column, field), hold) in columns.iter().zip(fields).zip(holds) {
+            let Some(field) = field else { continue };
+            let ty = table.columns[*column].ty;
+            row[*column] = text::parse_borrowed(ty, field, options, hold).map_err(|error| {
+                *failed = Failed::Column { column: *column, value: shown(field) };
+                SqlError::from(error)
+            })?;
+        }
+        if let Some(column) = columns.get(fields.len()) {
+            return Err(missing(&table.columns[*column].name));
+        }
         if columns.len() < defaults.len() {
             for (column, default) in defaults.iter().enumerate() {
                 if !columns.contains(&column) {
@@ -183,26 +237,17 @@ impl Target {
                 }
             }
         }
-        row.resize(table.columns.len(), Datum::Null);
         for (column, value) in &computed {
             row[*column] = value.datum();
         }
-        let options = env.facts.settings.format_options();
-        let options = &FormatOptions { now: Some(env.facts.now), ..*options };
-        for ((column, field), hold) in columns.iter().zip(fields).zip(holds) {
-            let Some(field) = field else { continue };
-            let def = &table.columns[*column];
-            row[*column] = text::parse_borrowed(def.ty, field, options, hold).map_err(|error| {
-                let shown: String = field.chars().take(100).collect();
-                let context = format!("COPY {}, column {}: \"{shown}\"", table.name, def.name);
-                SqlError::from(error).context(context)
-            })?;
-        }
-        session.add_to_batch(table, &row, batch).map_err(|error| with_row_detail(error, &row))?;
-        if batch.byte_len() >= BATCH_BYTES {
-            session.insert_batch(table, batch)?;
-        }
-        *rows += 1;
+        session.add_to_batch(table, &row, batch).map_err(|error| with_row_detail(error, &row))
+    }
+
+    /// Inserts the rows of the batch.
+    fn insert(&mut self, session: &Session) -> Result<()> {
+        self.failed = Failed::Insert;
+        session.insert_batch(&self.table, &mut self.batch)?;
+        self.failed = Failed::Line;
         Ok(())
     }
 }
