@@ -222,6 +222,9 @@ fn bytes_that_are_not_text() {
     fails(&format, b"h\n\xc3\n", &message("0xc3 0x0a"));
     fails(&format, b"h\n\xe2(\xa1\n", &message("0xe2 0x28 0xa1"));
     fails(&format, b"h\na\xc3", &message("0xc3"));
+    let two = RowFormat { null: "\\xff".to_owned(), ..RowFormat::text(names(2)) };
+    fails(&two, b"\\xc3\t\\xa9\n", &message("0xc3"));
+    assert_eq!(read(&two, "\\xff\t\\x41\n"), [vec![None, Some("A".to_owned())]]);
     fails(&format, b"h\na\nb\r\0\n", "literal carriage return found in data");
     assert_eq!(read(&format, "h\na\n\\.\n\0"), [some(&["a"])]);
     assert_eq!(read(&format, "h\n\u{e4}\u{20ac}\u{1f600}\n"), [some(&["\u{e4}\u{20ac}\u{1f600}"])]);
