@@ -11,9 +11,13 @@ mod reader;
 mod writer;
 
 use millpond_query::error::{SqlError, SqlState};
+pub use reader::RowReader;
 pub(crate) use reader::shown;
-pub use reader::{CopyRow, RowReader};
+use smallvec::SmallVec;
 pub use writer::RowWriter;
+
+/// One row: a text or NULL per column. The last ones may be missing.
+pub type CopyRow<'a> = SmallVec<[Option<&'a str>; 16]>;
 
 /// How rows are written. The lists have an entry per column, or are empty.
 #[derive(Debug, Clone)]

@@ -1,21 +1,16 @@
 //! Cuts the bytes of a COPY FROM, in the text or CSV format, into rows and their columns.
 
-use smallvec::SmallVec;
-
 use super::encoding::{LONGEST_CHARACTER, invalid_text, valid_prefix};
 use super::fields::{Scratch, split_plain, unescape, unquote};
 use super::header::check_names;
 use super::line::{Line, LineFinder};
-use super::{RowFormat, bad_format};
+use super::{CopyRow, RowFormat, bad_format};
 use millpond_query::error::{Result, SqlError, SqlState};
 
 /// A row longer than this is not read (PostgreSQL's limit of a string).
 const MAX_LINE: usize = (1 << 30) - 1;
 /// Errors show this many bytes of a line or value.
 const SHOWN: usize = 100;
-
-/// One row: a text or NULL per column. The last ones may be missing.
-pub type CopyRow<'a> = SmallVec<[Option<&'a str>; 16]>;
 
 /// Takes each row as it is read.
 type Each<'a> = &'a mut dyn FnMut(&CopyRow<'_>) -> Result<()>;
