@@ -86,6 +86,7 @@ impl<'a> Evaluation<'_, 'a> {
         };
         let (mut holds, mut unknown) = (false, false);
         for (a, b) in left.iter().flat_map(|a| right.iter().map(move |b| (a, b))) {
+            self.tick()?;
             match test(a, b)? {
                 None if !self.is_lax() => return Ok(None),
                 None => unknown = true,

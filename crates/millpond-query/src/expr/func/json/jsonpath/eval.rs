@@ -287,6 +287,7 @@ impl<'p, 'a> Evaluation<'p, 'a> {
         scope: &Scope<'a>,
         found: &mut Found<'_, 'a>,
     ) -> Result<()> {
+        self.tick()?;
         let Some((step, rest)) = steps.split_first() else { return found.push(item) };
         self.deeper(|| self.step(step, rest, item, self.path.lax, scope, found))
     }
