@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
-use millpond_syntax::tree::{self, Field, Node, ResTarget, SortBy, SortByDir, SortByNulls, Value};
+use millpond_syntax::tree::{
+    self, Field, Name, Node, ResTarget, SortBy, SortByDir, SortByNulls, Value,
+};
 use millpond_types::key::{KeyOrder, encode_sort_column, encode_sort_int};
 
 use super::access::Lookup;
@@ -12,6 +14,7 @@ use super::output::{star_of, tables_of_star};
 use super::scope::FromScope;
 use super::{Aggregate, Planner, UsableIndexes, access};
 use crate::Datum;
+use crate::analyze::column_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::bind::{Binder, beyond};
 use crate::expr::{Env, Expr, Val};
@@ -88,8 +91,8 @@ impl Planner<'_> {
         Ok(keys)
     }
 
-    /// A sort key: a number is an item's place, a name first an item's alias, all else an
-    /// expression over the tables.
+    /// A sort key: a number is an item's place, a name first what an item's column is called, all
+    /// else an expression over the tables.
     fn sort_expression(
         &self,
         e: &tree::Expr,
@@ -121,21 +124,32 @@ impl Planner<'_> {
                 let [Field::String(name)] = fields.as_slice() else {
                     return Ok(binder.output(e, scope)?.0);
                 };
-                let is_alias = |target: &&ResTarget| target.name.as_ref() == Some(name);
-                let mut named = targets.iter().filter(is_alias);
+                let mut named = targets.iter().filter_map(|target| value_named(target, name));
                 if let Some(first) = named.next() {
-                    if named.next().is_some() {
-                        return Err(beyond("a name of several columns in ORDER BY"));
+                    if named.next().is_some() || targets.iter().any(|target| is_star(target)) {
+                        return Err(beyond("a name that several columns may have in ORDER BY"));
                     }
-                    if let Some(value) = &first.val {
-                        return Ok(binder.output(value, scope)?.0);
-                    }
+                    return Ok(binder.output(first, scope)?.0);
                 }
             }
             _ => {}
         }
         Ok(binder.output(e, scope)?.0)
     }
+}
+
+fn is_star(target: &ResTarget) -> bool {
+    target.val.as_ref().is_some_and(|e| star_of(e).is_some())
+}
+
+/// The value of an item, if its column has this name.
+fn value_named<'t>(target: &'t ResTarget, name: &Name) -> Option<&'t tree::Expr> {
+    let value = target.val.as_ref()?;
+    let is_named = match &target.name {
+        Some(alias) => alias == name,
+        None => !is_star(target) && column_name(value) == *name,
+    };
+    is_named.then_some(value)
 }
 
 /// The expression of the n-th output column, counted from 1, with stars spread out.
@@ -168,11 +182,20 @@ fn nth_item(
 
 /// What to order by so that the first row has the only value asked for: `min` or `max` of a column
 /// without NULLs.
-pub(super) fn extreme_key(table: &TableDef, aggregates: &[Aggregate]) -> Option<Vec<SortKey>> {
-    let [one] = aggregates else { return None };
-    let (column, descending) = one.extreme_of_column()?;
-    table.columns.get(column).filter(|def| def.not_null)?;
-    Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }])
+pub(super) fn extreme_key(
+    table: &TableDef,
+    aggregates: &[Aggregate],
+) -> Result<Option<Vec<SortKey>>> {
+    let [one] = aggregates else { return Ok(None) };
+    let Some((column, descending)) = one.extreme_of_column() else { return Ok(None) };
+    if table.columns.get(column).is_none_or(|def| !def.not_null) {
+        let has_column = |index: &Arc<IndexDef>| index.columns.iter().any(|c| c.column == column);
+        return match table.indexes.iter().any(has_column) {
+            true => Err(beyond("the first of a column with NULLs")),
+            false => Ok(None),
+        };
+    }
+    Ok(Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }]))
 }
 
 /// The indexes whose order serves sort keys over one table: these are an index's leading columns,

@@ -69,7 +69,10 @@ impl Planner<'_> {
         let scope = FromScope(&tables);
         let condition = self.where_clause(select.where_clause.as_ref(), binder, &scope)?;
         let (results, sort) = self.results(query, select, &scope, binder)?;
-        let extreme = results.aggregates.as_ref().and_then(|list| extreme_key(&table, list));
+        let extreme = match &results.aggregates {
+            Some(list) => extreme_key(&table, list)?,
+            None => None,
+        };
         let order = extreme.as_ref().unwrap_or(&sort);
         // The first rows of an index are those that are wanted; the table's may come late.
         let is_all = results.limit.is_none() || results.aggregates.is_some();
