@@ -212,7 +212,7 @@ impl Accumulator {
     /// Takes a value out that was taken in before all others. False if that can't be done, and then
     /// nothing is known any more.
     pub(crate) fn take_out(&mut self, function: F, datum: Datum<'_>) -> bool {
-        if datum.is_null() && function != F::CountRows {
+        if datum.is_null() && !takes_null(function) {
             return true;
         }
         match (self, datum.as_i64()) {

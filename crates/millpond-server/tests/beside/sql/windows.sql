@@ -84,3 +84,7 @@ select id, lower(s) over () from a;
 select id, row_number() filter (where true) over () from a;
 select count(*) over w from a window w as (order by id), w as (order by x);
 select 1 from a window v as (), w as (v), w as ();
+-- NULLs leave a moving frame as other values do.
+select i, array_agg(x) over (order by i rows 1 preceding), json_agg(x) over (order by i rows 1 preceding), count(*) over (order by i rows 1 preceding) from (values (1, null), (2, 5), (3, 6), (4, null), (5, null), (6, 7)) v (i, x);
+select i, array_agg(x) over (order by i groups between 1 preceding and current row), jsonb_agg(x) filter (where i <> 3) over (order by i rows 2 preceding) from (values (1, null), (2, 5), (3, null), (3, 6), (4, null), (5, 8)) v (i, x) order by i, x;
+select i, json_object_agg(i, x) over (order by i rows 1 preceding), array_agg(array[x]) over (order by i rows 1 preceding), string_agg(x::text, ',') over (order by i rows 1 preceding), sum(x) over (order by i rows 1 preceding) from (values (1, null), (2, 5), (3, null), (4, 6)) v (i, x);
