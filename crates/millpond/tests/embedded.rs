@@ -50,6 +50,23 @@ fn complete_statement_outside_a_block_is_committed() {
     assert_eq!(count(&mut fresh.database.connect().unwrap()), Value::Int8(2));
 }
 
+/// What has run to its end without rows is not run again. That is an error as any other.
+#[test]
+fn finished_portal_that_is_run_again_fails_the_transaction() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (k int primary key); begin").unwrap();
+    let insert = c.prepare("insert into t values (1)", &[]).unwrap();
+    let mut portal = c.bind(&insert, Params::new()).unwrap();
+    let mut transcript = Transcript::default();
+    assert_eq!(c.execute_portal(&mut portal, 0, &mut transcript).unwrap(), Executed::Complete);
+    let again = c.execute_portal(&mut portal, 0, &mut transcript).unwrap_err();
+    assert_eq!(again.sqlstate, SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(c.transaction_status(), TransactionStatus::Failed);
+    c.batch("rollback").unwrap();
+    assert_eq!(count(&mut c), Value::Int8(0));
+}
+
 #[test]
 fn suspended_portal_outside_a_block_is_committed_and_gives_its_other_rows() {
     let fresh = fresh();

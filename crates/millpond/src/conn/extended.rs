@@ -59,7 +59,10 @@ impl Connection {
         }
         match portal.state {
             PortalState::Holding(_) => return self.go_on_giving(portal, max_rows, sink),
-            PortalState::Done => return portal.done_again(sink),
+            PortalState::Done => {
+                let done = portal.done_again(sink);
+                return done.map_err(|error| self.statement_failed(error, sink));
+            }
             PortalState::Ready => {
                 let prepared = &portal.prepared;
                 if let Err(error) = self.session.begin_statement(&prepared.sql, prepared.number) {

@@ -92,6 +92,26 @@ ERROR: cannot execute INSERT in a read-only transaction [25006]
 > end
 ROLLBACK
 
+> set transaction read only; insert into t values (1)
+SET
+ERROR: cannot execute INSERT in a read-only transaction [25006]
+
+> set transaction isolation level repeatable read; show transaction_isolation
+SET
+transaction_isolation
+repeatable read
+SHOW
+
+> select 1 as one; set transaction isolation level repeatable read
+one
+1
+SELECT 1
+ERROR: SET TRANSACTION ISOLATION LEVEL must be called before any query [25001]
+
+> set transaction read only
+WARNING: SET TRANSACTION can only be used in transaction blocks
+SET
+
 > begin isolation level repeatable read, deferrable
 BEGIN
 

@@ -129,3 +129,8 @@ analyze a (nosuch);
 analyze a (id, id);
 vacuum analyze a (nosuch);
 vacuum a (id);
+create table odd (i int not null null);
+create table odd (i int null not null);
+create table odd (i int default 1 default 2);
+create table odd (i int null null unique, j int not null not null, k int null primary key);
+drop table odd;

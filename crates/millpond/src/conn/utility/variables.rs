@@ -114,7 +114,9 @@ pub(super) fn set_transaction(
             let word = if deferrable { "on" } else { "off" };
             session.set_setting("default_transaction_deferrable", Some(word), false)?;
         }
-    } else if session.block == Block::Explicit {
+    } else if session.block == Block::Explicit || session.in_script {
+        // The statements of one text are a transaction, too.
+        session.need_transaction()?;
         session.set_modes(modes)?;
     } else {
         sink.notice(&SqlError::warning(

@@ -64,6 +64,7 @@ pub(super) fn columns_of(
                 format!("column \"{}\" specified more than once", column.colname),
             ));
         }
+        check_consistent(column, &create.relation.relname, source)?;
         let place = columns.len();
         columns.push(column_of(column, place, source, &mut constraints)?);
     }
@@ -119,6 +120,30 @@ fn column_of(
         column_constraint(constraint, place, source, &mut def, constraints)?;
     }
     Ok(def)
+}
+
+/// Refuses a column that may be NULL and may not, or that has two defaults.
+fn check_consistent(column: &tree::ColumnDef, table: &str, source: &Source<'_>) -> Result<()> {
+    let (mut nullable, mut has_default) = (None, false);
+    for constraint in &column.constraints {
+        let is_consistent = match &constraint.contype {
+            ConstrType::Null => *nullable.get_or_insert(true),
+            ConstrType::NotNull => !*nullable.get_or_insert(false),
+            ConstrType::Default(..) => !std::mem::replace(&mut has_default, true),
+            _ => true,
+        };
+        if !is_consistent {
+            let what = match &constraint.contype {
+                ConstrType::Default(..) => "multiple default values specified",
+                _ => "conflicting NULL/NOT NULL declarations",
+            };
+            let name = &column.colname;
+            let message = format!("{what} for column \"{name}\" of table \"{table}\"");
+            let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            return Err(source.place(error, constraint.location));
+        }
+    }
+    Ok(())
 }
 
 fn column_constraint(
