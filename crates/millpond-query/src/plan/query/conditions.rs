@@ -28,6 +28,8 @@ pub(super) struct Conditions<'c> {
     needs: Vec<SlotSet>,
     /// Groups of columns that they make equal.
     pub(super) equal: Rc<[Vec<usize>]>,
+    /// Which of these groups are equal to a value.
+    have_value: Vec<bool>,
     /// The slots of the problem's rows.
     pub(super) slots: SlotSet,
     /// Of each item the places of the conditions on it alone. Of what is planned once and kept,
@@ -57,7 +59,8 @@ impl<'c> Conditions<'c> {
         let mut exprs: Vec<Cow<'c, Expr>> = written.into_iter().map(Cow::Borrowed).collect();
         let equal = Planning::columns_made_equal(&exprs);
         let implied = equalities::implied(&equal, &exprs, &all);
-        exprs.extend(implied.into_iter().map(Cow::Owned));
+        let (valued, have_value) = equalities::valued(&equal, &exprs, &all);
+        exprs.extend(implied.into_iter().chain(valued).map(Cow::Owned));
         let mut needs = Vec::with_capacity(exprs.len());
         // Whether it uses slots outside of the problem, too.
         let mut outside = Vec::with_capacity(exprs.len());
@@ -77,7 +80,12 @@ impl<'c> Conditions<'c> {
         };
         let own = problem.items.iter().map(own_of).collect();
         let alone = vec![Cell::new(None); problem.items.len()];
-        Self { exprs, gates, needs, equal: equal.into(), slots: all, own, alone }
+        Self { exprs, gates, needs, equal: equal.into(), have_value, slots: all, own, alone }
+    }
+
+    fn without_redundant(&self, places: Places, bound: &SlotSet) -> Places {
+        let groups = (&*self.equal, &*self.have_value);
+        equalities::without_redundant(places, &self.exprs, groups, bound)
     }
 
     pub(super) fn all(&self, places: &[usize]) -> Conjuncts<'_> {
@@ -98,8 +106,7 @@ impl Progress {
     /// The places of the conditions that can be told once these slots are there, too, without
     /// those that say nothing more than others.
     pub(super) fn ready(&self, conditions: &Conditions<'_>, slots: &SlotSet) -> Places {
-        let Conditions { exprs, equal, .. } = conditions;
-        equalities::without_redundant(self.all_ready(conditions, slots), exprs, equal, &self.bound)
+        conditions.without_redundant(self.all_ready(conditions, slots), &self.bound)
     }
 
     fn all_ready(&self, conditions: &Conditions<'_>, slots: &SlotSet) -> Places {
@@ -114,7 +121,6 @@ impl Progress {
     pub(super) fn take(&mut self, conditions: &Conditions<'_>, slots: &SlotSet) -> Places {
         let ready = self.all_ready(conditions, slots);
         ready.iter().for_each(|place| self.placed[*place] = true);
-        let Conditions { exprs, equal, .. } = conditions;
-        equalities::without_redundant(ready, exprs, equal, &self.bound)
+        conditions.without_redundant(ready, &self.bound)
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! `a = b AND b = c` implies `a = c`, so `a` and `c` can be joined first. Of all equalities of such
 //! columns only as many are evaluated as tie each column to those that are there already.
+//! `a = b AND a = 3` implies `b = 3`, by which an index may find rows. Then `a = b` says nothing
+//! more.
 
 use std::borrow::Borrow;
 
@@ -37,25 +39,72 @@ pub(super) fn implied(
     found
 }
 
+/// What groups of equal columns are compared with, for those of their columns that are not: and of
+/// each group whether all of its columns are equal to a value then.
+pub(super) fn valued(
+    groups: &[Vec<usize>],
+    written: &[impl Borrow<Expr>],
+    slots: &SlotSet,
+) -> (Vec<Expr>, Vec<bool>) {
+    let mut found = Vec::new();
+    let value_of = |column: usize| {
+        let mut values = written.iter().filter_map(|e| column_and_value(e.borrow()));
+        values.find(|(of, _)| *of == column).map(|(_, value)| value)
+    };
+    let has_value = |group: &Vec<usize>| {
+        let small = group.len() <= MAX_COLUMNS;
+        let Some(value) = group.iter().filter(|_| small).find_map(|column| value_of(*column))
+        else {
+            return false;
+        };
+        let is_own = |column: &&usize| slots.contains(slot_of(**column).0);
+        for column in group.iter().filter(is_own) {
+            if value_of(*column) != Some(value) {
+                let pair = Box::new((Expr::Column(*column), value.clone()));
+                found.push(Expr::Compare(Compare::Eq, pair));
+            }
+        }
+        group.iter().all(|column| is_own(&column))
+    };
+    let have_value = groups.iter().map(has_value).collect();
+    (found, have_value)
+}
+
+/// A column and what it is equal to, which is the same for all rows.
+fn column_and_value(e: &Expr) -> Option<(usize, &Expr)> {
+    let Expr::Compare(Compare::Eq, pair) = e else { return None };
+    match (&pair.0, &pair.1) {
+        (Expr::Column(column), value) | (value, Expr::Column(column))
+            if matches!(value, Expr::Const(_) | Expr::Param(_)) =>
+        {
+            Some((*column, value))
+        }
+        _ => None,
+    }
+}
+
 /// The conditions without equalities that follow from those before them. The columns of a group in
 /// `bound` slots are equal already: each pair of them has had its equality. That is not so for a
-/// group that is too large.
+/// group that is too large. `have_value` says which groups are equal to a value.
 pub(super) fn without_redundant(
     mut places: Places,
     exprs: &[impl Borrow<Expr>],
-    groups: &[Vec<usize>],
+    (groups, have_value): (&[Vec<usize>], &[bool]),
     bound: &SlotSet,
 ) -> Places {
     if places.len() < 2 || groups.is_empty() {
         return places;
     }
     // Of each column the columns that it is known to be equal to: 0 are those in bound slots.
-    let own = |(place, column): (usize, &usize)| match bound.contains(slot_of(*column).0) {
-        true => 0,
-        false => place + 1,
+    let of_group = |(group, has_value): (&Vec<usize>, &bool)| {
+        let own = |(place, column): (usize, &usize)| match bound.contains(slot_of(*column).0) {
+            _ if *has_value => 0,
+            true => 0,
+            false => place + 1,
+        };
+        group.iter().enumerate().map(own).collect()
     };
-    let mut known: Vec<Vec<usize>> =
-        groups.iter().map(|group| group.iter().enumerate().map(own).collect()).collect();
+    let mut known: Vec<Vec<usize>> = groups.iter().zip(have_value).map(of_group).collect();
     let mut says_more = |place: &usize| {
         let Some((a, b)) = exprs.get(*place).and_then(|e| columns(e.borrow())) else { return true };
         let small = groups.iter().zip(&mut known).filter(|(g, _)| g.len() <= MAX_COLUMNS);
@@ -104,7 +153,7 @@ mod tests {
         let needed = |places: &[usize], bound: &[u16]| {
             let mut set = SlotSet::default();
             bound.iter().for_each(|slot| set.insert(Slot(*slot)));
-            without_redundant(Places::from_slice(places), &exprs, &group, &set).to_vec()
+            without_redundant(Places::from_slice(places), &exprs, (&group, &[false]), &set).to_vec()
         };
         // With a there, c and d come: one of them is tied to it, and they to each other.
         assert_eq!(needed(&[2, 3, 4], &[0]), [2, 3]);
@@ -120,10 +169,41 @@ mod tests {
         let (exprs, both) = ([equal(a, c), equal(a, d)], Places::from_slice(&[0, 1]));
         let mut set = SlotSet::default();
         set.insert(Slot(2));
-        assert_eq!(without_redundant(both.clone(), &exprs, &[large], &set), both);
+        assert_eq!(without_redundant(both.clone(), &exprs, (&[large], &[false]), &set), both);
         // That a column is not NULL follows from nothing.
         let exprs = [equal(c, c), equal(c, d)];
         let none = SlotSet::default();
-        assert_eq!(without_redundant(both.clone(), &exprs, &[vec![c, d], vec![b]], &none), both);
+        assert_eq!(
+            without_redundant(both.clone(), &exprs, (&[vec![c, d], vec![b]], &[false; 2]), &none),
+            both
+        );
+    }
+
+    #[test]
+    fn a_value_is_that_of_all_equal_columns() {
+        let [a, b, c] = [0, 1, 2].map(|slot| column(Slot(slot), 0));
+        let is = |column, value| {
+            let pair = (Expr::Column(column), Expr::Const(crate::Value::Int4(value)));
+            Expr::Compare(Compare::Eq, Box::new(pair))
+        };
+        let groups = vec![vec![a, b, c]];
+        let mut all = SlotSet::default();
+        (0..3).for_each(|slot| all.insert(Slot(slot)));
+        let written = [equal(a, b), equal(b, c), is(b, 3)];
+        let (more, have_value) = valued(&groups, &written, &all);
+        assert_eq!((more, &*have_value), (vec![is(a, 3), is(c, 3)], &[true][..]));
+        let none = SlotSet::default();
+        let places = Places::from_slice(&[0, 1, 2]);
+        let left = without_redundant(places, &written, (&groups, &have_value), &none);
+        assert_eq!(left.to_vec(), [2]);
+        // One column is of a query around: that it has the value is told by nothing else.
+        let mut own = SlotSet::default();
+        own.insert(Slot(1));
+        own.insert(Slot(2));
+        assert_eq!(valued(&groups, &written, &own), (vec![is(c, 3)], vec![false]));
+        // Two values: both are asked for.
+        let written = [equal(a, b), is(a, 3), is(b, 4)];
+        assert_eq!(valued(&[vec![a, b]], &written, &all), (vec![is(b, 3)], vec![true]));
+        assert_eq!(valued(&[vec![a, b]], &written[..1], &all), (Vec::new(), vec![false]));
     }
 }
