@@ -19,6 +19,8 @@
 //! NULLs go. No encoded value is a prefix of another, so columns are independent. No flag byte is
 //! 0xff, so a key's prefix followed by 0xff ([`AFTER`]) is above every key with that prefix.
 
+mod prefix;
+
 use super::string_key::encode_string;
 use super::{DataType, Datum, Int, IntWidth, numeric, other};
 

@@ -138,6 +138,13 @@ proptest! {
         let wanted = sql_order(&a, &b, &columns);
         prop_assert_eq!(key_a.cmp(&key_b), wanted, "{:?} {:?}", key_a, key_b);
 
+        for count in 0..=columns.len() {
+            let mut prefix = Vec::new();
+            layout.encode(&datums(&a[..count]), &mut prefix).unwrap();
+            prop_assert_eq!(layout.prefix_length(&key_a, count), Some(prefix.len()));
+        }
+        prop_assert_eq!(layout.prefix_length(&key_a, columns.len() + 1), None);
+
         let sort_key = |row: &[Value]| {
             let mut key = Vec::new();
             for (value, (_, order)) in row.iter().zip(&columns) {

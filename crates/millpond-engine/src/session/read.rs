@@ -37,6 +37,20 @@ impl Session {
         btree::share_between(&self.ctx, self.tree(index)?, &range.lower, &range.upper)
     }
 
+    /// About how many of an index's `entries` each of the groups has that come first in a
+    /// direction. A group is the entries that are equal in the first `columns`. It needs no
+    /// snapshot and no lock. `None` if the index has no entry.
+    pub fn index_group_rows(
+        &self,
+        index: &IndexDef,
+        columns: usize,
+        direction: Direction,
+        entries: f64,
+    ) -> EngineResult<Option<f64>> {
+        let prefix = |key: &[u8]| index.keys.prefix_length(key, columns);
+        btree::rows_of_group(&self.ctx, self.tree(index)?, direction, &prefix, entries)
+    }
+
     /// Copies the visible row with this key into `row`. There is at most one, because the index is
     /// unique and the key is complete (but see [`Self::may_see_keys_twice`]). Allocates nothing
     /// once `row` is large enough. Writes no shared memory if all pages are in memory.

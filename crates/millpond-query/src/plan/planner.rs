@@ -63,7 +63,7 @@ impl<'a> Planner<'a> {
 
     fn planned(&self, plan: Plan, params: Arc<[DataType]>) -> Planned {
         let columns = plan.columns();
-        let passing = self.indexes.passed_over();
+        let passing = self.indexes.passed_over() || self.ranges.is_unsure();
         let (generation, ranges) = (self.catalog.generation(), self.ranges.noted());
         Planned { plan, params, columns, generation, ranges, passing }
     }

@@ -80,12 +80,19 @@ pub struct RangeEstimates<'a> {
     params: Option<&'a [Value]>,
     noted: RefCell<Vec<NotedRange>>,
     would_block: Cell<bool>,
+    is_unsure: Cell<bool>,
 }
 
 impl<'a> RangeEstimates<'a> {
     pub fn new(session: &'a Session, facts: &'a Facts<'a>, params: Option<&'a [Value]>) -> Self {
-        let (noted, would_block) = (RefCell::default(), Cell::new(false));
-        Self { session, facts, params, noted, would_block }
+        let (noted, would_block, is_unsure) = Default::default();
+        Self { session, facts, params, noted, would_block, is_unsure }
+    }
+
+    /// Whether one was not made that is not made again before the plan runs: the plan must not be
+    /// kept.
+    pub fn is_unsure(&self) -> bool {
+        self.is_unsure.get()
     }
 
     /// Whether an estimate was not made because the session would have had to wait for a page.
@@ -168,6 +175,30 @@ impl<'a> RangeEstimates<'a> {
     ) -> bool {
         let known = self.known_rows_of_part(table, part, live, decides);
         known.is_some_and(|rows| self.size(table, live).is_read_whole(rows))
+    }
+
+    /// How many rows each of the groups has that come first in a direction of an index: rows that
+    /// are equal in its first columns. `None` if that is not known, or matters little.
+    pub(super) fn rows_of_group(
+        &self,
+        index: &IndexDef,
+        columns: usize,
+        direction: Direction,
+        live: f64,
+    ) -> Option<f64> {
+        if !self.is_large_enough(live) {
+            return None;
+        }
+        match self.session.index_group_rows(index, columns, direction, live) {
+            Ok(rows) => rows,
+            Err(error) => {
+                if matches!(error, EngineError::WouldBlock) {
+                    self.would_block.set(true);
+                    self.is_unsure.set(true);
+                }
+                None
+            }
+        }
     }
 
     fn size(&self, table: &TableDef, live: f64) -> TableSize {

@@ -183,6 +183,10 @@ pub(super) fn plan_again(
             "cached plan must not change result type",
         ));
     }
+    if planned.passing {
+        // Where the session may wait, it may know what it did not know here.
+        session.need_wait()?;
+    }
     Ok(Arc::new(planned))
 }
 

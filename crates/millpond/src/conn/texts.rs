@@ -113,6 +113,10 @@ impl Texts {
                 if indexes.passed_over() {
                     return Known::Passing(compiled);
                 }
+                if compiled.plan().is_some_and(|planned| planned.passing) {
+                    // It is planned again where it may wait for what decides.
+                    return Known::Passing(Compiled::Nothing);
+                }
                 let text = Text::new(&self.key, compiled, generation);
                 if let Some(plans) = shared {
                     plans.put(&text);

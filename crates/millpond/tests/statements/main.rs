@@ -9,6 +9,7 @@ mod answers;
 mod calls;
 mod catalog;
 mod concurrency;
+mod first_groups;
 mod functions;
 mod indexes;
 mod joins;

@@ -140,7 +140,7 @@ impl Planning<'_> {
     fn distinct(&mut self, path: &mut Path, distinct: &Distinct, sort: &[SortKey]) -> Result<()> {
         let (keys, sorted) = match distinct {
             Distinct::No => return Ok(()),
-            Distinct::All => (path.targets.clone(), path.ordered && sort.is_empty()),
+            Distinct::All => (path.targets.clone(), path.all_sorted),
             Distinct::On(list) => {
                 let on = self.resolve_all(list)?;
                 let mut order = sort.to_vec();
@@ -175,8 +175,8 @@ impl Planning<'_> {
                 Node::Limit(Box::new(Limit { input, limit, offset: None, ties: None }))
             });
         }
-        if matches!(distinct, Distinct::All) {
-            path.ordered = false;
+        if !sorted {
+            (path.ordered, path.presorted) = (false, 0);
         }
         Ok(())
     }
@@ -355,7 +355,16 @@ fn columns_of(slot: Slot, width: usize) -> Vec<Expr> {
 impl Path {
     /// Any number of rows in any order.
     pub(super) fn of(node: Node, targets: Vec<Expr>, rows: f64, cost: f64) -> Self {
-        Self { node, targets, rows, cost, ordered: false, presorted: 0, one_row: false }
+        Self {
+            node,
+            targets,
+            rows,
+            cost,
+            ordered: false,
+            presorted: 0,
+            all_sorted: false,
+            one_row: false,
+        }
     }
 
     /// Puts a node on top.

@@ -69,7 +69,8 @@ impl Planning<'_> {
         };
         let (ordered, presorted) = (wanted.is_met(&way), way.presorted);
         let Way { rows, cost, one_row, .. } = way;
-        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, presorted, one_row })
+        let targets = Vec::new();
+        Ok(Path { node, targets, rows, cost, ordered, presorted, all_sorted: false, one_row })
     }
 
     fn join_item(

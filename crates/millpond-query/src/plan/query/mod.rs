@@ -19,6 +19,7 @@ mod equalities;
 mod estimate;
 pub(super) mod explain;
 mod finish;
+mod first_groups;
 mod from;
 pub(crate) mod gather;
 mod implied;

@@ -27,6 +27,8 @@ pub(super) struct Path {
     pub(super) ordered: bool,
     /// Rows come in the order of that many of the first keys that were wanted.
     pub(super) presorted: usize,
+    /// Rows that are equal in all targets come one after the other.
+    pub(super) all_sorted: bool,
     pub(super) one_row: bool,
 }
 
@@ -44,14 +46,23 @@ impl Planning<'_> {
         let problem = self.problem(select, more)?;
         let sort = &*self.sort_keys(sort)?;
         let mut path = match &select.grouping {
-            Some(grouping) => self.grouped(grouping, select, &problem, sort)?,
+            Some(grouping) => self.grouped(grouping, select, &problem, sort, limit)?,
             None => {
-                let order = self.order_before(select, sort)?;
-                let plain = select.windows.is_empty() && matches!(select.distinct, Distinct::No);
-                let limit = limit.filter(|_| plain);
-                let or_hashed = matches!(select.distinct, Distinct::All);
+                let limit = limit.filter(|_| select.windows.is_empty());
+                let (order, limit, or_hashed) = match &select.distinct {
+                    Distinct::All if select.windows.is_empty() => {
+                        let order = self.order_of_all(select, sort)?;
+                        let limit = self.rows_of_first_groups(&problem, &order, limit);
+                        (order, limit, true)
+                    }
+                    distinct => {
+                        let limit = limit.filter(|_| matches!(distinct, Distinct::No));
+                        (self.order_before(select, sort)?, limit, false)
+                    }
+                };
                 let wanted = Wanted { sort: &order, limit, or_hashed };
-                self.solve(&problem, &[], wanted)?
+                let path = self.solve(&problem, &[], wanted)?;
+                Path { all_sorted: or_hashed && path.ordered, ..path }
             }
         };
         if let Some(having) = &select.having {
@@ -96,9 +107,6 @@ impl Planning<'_> {
             return self.window_order(window);
         }
         match &select.distinct {
-            Distinct::All if sort.is_empty() => {
-                Ok(self.resolve_all(&select.targets)?.into_iter().map(ascending).collect())
-            }
             Distinct::All => Ok(Vec::new()),
             Distinct::On(list) if sort.is_empty() => {
                 Ok(self.resolve_all(list)?.into_iter().map(ascending).collect())
@@ -107,12 +115,24 @@ impl Planning<'_> {
         }
     }
 
+    /// The order of all different rows: that of the query, then that of the columns.
+    fn order_of_all(&mut self, select: &Select, sort: &[SortKey]) -> Result<Vec<SortKey>> {
+        let mut order = sort.to_vec();
+        for target in self.resolve_all(&select.targets)? {
+            if !order.iter().any(|key| key.expr == target) {
+                order.push(ascending(target));
+            }
+        }
+        Ok(order)
+    }
+
     fn grouped(
         &mut self,
         grouping: &Grouping,
         select: &Select,
         problem: &Problem<'_>,
         sort: &[SortKey],
+        limit: Option<f64>,
     ) -> Result<Path> {
         let keys = self.resolve_all(&grouping.keys)?;
         let plain = grouping.sets.is_none() && select.windows.is_empty();
@@ -135,13 +155,25 @@ impl Planning<'_> {
         if grouping.sets.is_some() {
             order.clear();
         }
-        if let Some(key) = self.extreme_key(grouping, problem)? {
+        let mut no_nulls = Vec::new();
+        if let Some((key, condition)) = self.extreme_key(grouping, problem)? {
             order = vec![key];
+            no_nulls.extend(condition);
         }
         let is_extreme = keys.is_empty() && !order.is_empty();
-        let limit = is_extreme.then_some(1.0);
+        let gives_groups = plain && by_keys.is_some() && select.having.is_none();
+        let groups = limit.filter(|_| gives_groups && matches!(select.distinct, Distinct::No));
+        let limit = match is_extreme {
+            true if no_nulls.is_empty() => Some(1.0),
+            // There may be many NULLs before the first value.
+            true => self.rows_of_first_groups(problem, &order, Some(1.0)).or(Some(1.0)),
+            false => self.rows_of_first_groups(problem, &order, groups),
+        };
         let wanted = Wanted { sort: &order, limit, or_hashed: true };
-        let mut path = self.solve(problem, &[], wanted)?;
+        let mut path = self.solve(problem, &no_nulls, wanted)?;
+        if !no_nulls.is_empty() && !path.ordered {
+            path = self.solve(problem, &[], Wanted::default())?;
+        }
         if is_extreme && path.ordered {
             // The first row decides.
             let limit = Some(Expr::Const(Value::Int8(1)));
@@ -179,16 +211,17 @@ impl Planning<'_> {
         }));
         let ordered = is_sorted && plain && by_keys.is_some() && !sort.is_empty();
         let presorted = 0;
-        Ok(Path { node, targets: Vec::new(), rows, cost, ordered, presorted, one_row })
+        let targets = Vec::new();
+        Ok(Path { node, targets, rows, cost, ordered, presorted, all_sorted: false, one_row })
     }
 
     /// The order whose first row has the only value asked for: `min` or `max` of a column of a
-    /// table.
+    /// table. NULLs count for nothing: where they would come first, a condition leaves them out.
     fn extreme_key(
         &mut self,
         grouping: &Grouping,
         problem: &Problem<'_>,
-    ) -> Result<Option<SortKey>> {
+    ) -> Result<Option<(SortKey, Option<Expr>)>> {
         let ([call], [], None) = (&*grouping.aggregates, &*grouping.keys, &grouping.sets) else {
             return Ok(None);
         };
@@ -209,10 +242,10 @@ impl Planning<'_> {
         if !item.slots.contains(slot) {
             return Ok(None);
         }
-        // NULLs, which count for nothing, are the first of a descending order.
-        let without_nulls = table.columns.get(place).is_some_and(|column| column.not_null);
-        let key = SortKey { expr, descending, nulls_first: descending };
-        Ok((without_nulls || !descending).then_some(key))
+        let has_nulls = table.columns.get(place).is_none_or(|column| !column.not_null);
+        let condition =
+            (has_nulls && descending).then(|| Expr::IsNull(Box::new(expr.clone()), true));
+        Ok(Some((SortKey { expr, descending, nulls_first: descending }, condition)))
     }
 
     fn aggregate_call(&mut self, call: &AggregateCall) -> Result<AggregateCall> {

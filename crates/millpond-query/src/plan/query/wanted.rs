@@ -47,8 +47,9 @@ impl Wanted<'_> {
 }
 
 impl Planning<'_> {
-    /// The table to start with, and how many leading sort keys it provides. Without a LIMIT it must
-    /// provide all of them. With a LIMIT, an index must have the order of these keys.
+    /// The table to start with, and how many leading sort keys it provides. Without a LIMIT, or
+    /// where rows are hashed otherwise, it must provide all of them. With a LIMIT, an index must
+    /// have the order of these keys.
     pub(super) fn start_of(
         &self,
         problem: &Problem<'_>,
@@ -71,7 +72,7 @@ impl Planning<'_> {
             |keys: &usize| slots_of(&wanted.sort[..*keys]).is_within(&item.slots, &item.slots);
         let all = wanted.sort.len();
         let most = (1..=all).rev().find(is_own)?;
-        if wanted.limit.is_none() {
+        if wanted.limit.is_none() || wanted.or_hashed {
             return (most == all).then_some((at, most));
         }
         let ready = Progress::new(conditions).ready(conditions, &item.slots);

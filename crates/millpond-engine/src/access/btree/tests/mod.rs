@@ -2,6 +2,7 @@
 
 mod crash;
 mod damage;
+mod groups;
 mod harness;
 mod interleaving;
 mod lookups;

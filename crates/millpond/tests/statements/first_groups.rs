@@ -1,0 +1,92 @@
+//! Groups, different rows, and extremes, of which an index has the first ones.
+
+use millpond::Connection;
+
+use crate::common::{Fresh, fresh, run};
+
+/// Of 20,000 rows, ten are equal in `fine` and a third in `coarse`. `late` is NULL but for some
+/// rows, `partly` but for half.
+fn table() -> (Fresh, Connection) {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(
+        &mut c,
+        "create table t (id int primary key, fine int not null, coarse int, late int, partly int); \
+         insert into t select i, i / 10, i % 3, case when i % 4000 = 7 then i end, \
+             case when i % 2 = 0 then i * 7919 % 20000 end from generate_series(1, 20000) i; \
+         create index on t (fine, id); create index on t (coarse); create index on t (late); \
+         create index on t (partly)",
+    );
+    (fresh, c)
+}
+
+/// The same answer as without an index, by this plan.
+fn check(c: &mut Connection, query: &str, access: &str) {
+    let plan = run(c, &format!("explain {query}"));
+    assert!(plan.contains(access), "{query}\n{plan}");
+    let found = run(c, query);
+    // Conditions that hold for all rows, and that no index serves.
+    let slowly = query.replace(
+        " from t",
+        " from (select id + 0 as id, fine + 0 as fine, \
+        coarse + 0 as coarse, late + 0 as late, partly + 0 as partly from t offset 0) t",
+    );
+    assert_eq!(run(c, &slowly).replace("::", ""), found.replace("::", ""), "{query}");
+}
+
+#[test]
+fn a_limit_of_groups_reads_the_first_ones() {
+    let (_fresh, mut c) = table();
+    let of = |name: &str| format!("Index Scan using {name} on t");
+    let back = |name: &str| format!("Index Scan Backward using {name} on t");
+    for (query, access) in [
+        ("select fine, count(*) from t group by fine order by fine limit 5", of("t_fine_id_idx")),
+        (
+            "select fine, max(id) from t group by fine order by fine desc limit 5",
+            back("t_fine_id_idx"),
+        ),
+        (
+            "select fine, sum(id) from t where id % 2 = 0 group by fine order by fine limit 5",
+            of("t_fine_id_idx"),
+        ),
+        ("select distinct fine from t order by fine limit 7 offset 3", of("t_fine_id_idx")),
+        (
+            "select distinct fine, id from t order by fine desc, id desc limit 3",
+            back("t_fine_id_idx"),
+        ),
+        ("select distinct id, fine from t order by fine, id limit 25", of("t_fine_id_idx")),
+        // Few groups are all rows.
+        (
+            "select coarse, count(*) from t group by coarse order by coarse limit 10",
+            "Seq Scan on t".to_owned(),
+        ),
+        ("select distinct coarse from t order by coarse limit 10", "Seq Scan on t".to_owned()),
+        // What is left of the groups is not known.
+        (
+            "select fine, count(*) from t group by fine having count(*) < 10 order by fine limit 5",
+            "Seq Scan on t".to_owned(),
+        ),
+    ] {
+        check(&mut c, query, &access);
+    }
+    // Without an order, any groups are right.
+    let plan = run(&mut c, "explain select fine, count(*) from t group by fine limit 5");
+    assert!(plan.contains(&of("t_fine_id_idx")), "{plan}");
+}
+
+#[test]
+fn the_last_value_of_a_column_with_nulls() {
+    let (_fresh, mut c) = table();
+    check(&mut c, "select max(id) from t", "Index Scan Backward using t_pkey on t");
+    check(&mut c, "select max(coarse) from t where coarse < 0", "t_coarse_idx");
+    check(&mut c, "select min(partly) from t", "Index Scan using t_partly_idx on t");
+    // NULLs are behind the values: there are too many to be passed over.
+    check(&mut c, "select max(late) from t", "Seq Scan on t");
+    check(&mut c, "select max(partly) from t", "Seq Scan on t");
+    run(&mut c, "update t set partly = id where partly is null and id <> 5001");
+    run(&mut c, "vacuum t");
+    check(&mut c, "select max(partly) from t", "Index Scan Backward using t_partly_idx on t");
+    let of_each =
+        "select fine, (select max(id) from t u where u.fine = t.fine) from t where id < 4";
+    assert_eq!(run(&mut c, of_each).lines().filter(|line| line.starts_with("0|9")).count(), 3);
+}
