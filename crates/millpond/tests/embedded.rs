@@ -55,7 +55,8 @@ fn complete_statement_outside_a_block_is_committed() {
 fn finished_portal_that_is_run_again_fails_the_transaction() {
     let fresh = fresh();
     let mut c = fresh.database.connect().unwrap();
-    c.batch("create table t (k int primary key); begin").unwrap();
+    c.batch("create table t (k int primary key)").unwrap();
+    c.batch("begin").unwrap();
     let insert = c.prepare("insert into t values (1)", &[]).unwrap();
     let mut portal = c.bind(&insert, Params::new()).unwrap();
     let mut transcript = Transcript::default();
