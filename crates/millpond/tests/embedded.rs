@@ -50,7 +50,26 @@ fn complete_statement_outside_a_block_is_committed() {
     assert_eq!(count(&mut fresh.database.connect().unwrap()), Value::Int8(2));
 }
 
-/// What has run to its end without rows is not run again. That is an error as any other.
+/// What stopped a statement does not stop the planning of the next one.
+#[test]
+fn statements_are_prepared_after_one_was_stopped() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch("create table t (k int primary key)").unwrap();
+    c.batch("set statement_timeout = '200ms'").unwrap();
+    c.set_wait(Wait::Allowed);
+    let endless = c.prepare("select count(*) from generate_series(1, 10000000000)", &[]).unwrap();
+    let mut portal = c.bind(&endless, Params::new()).unwrap();
+    let mut transcript = Transcript::default();
+    let stopped = c.execute_portal(&mut portal, 0, &mut transcript).unwrap_err();
+    assert_eq!(stopped.sqlstate, SqlState::QUERY_CANCELED);
+    c.sync(&mut transcript).unwrap();
+    // Plans of joins look whether they are to be given up.
+    let join = "select count(*) from t a join t b on a.k = b.k";
+    assert_eq!(run_portal(&mut c, join, 0), (Executed::Complete, "0\nSELECT 1\n".into()));
+}
+
+/// What has run to its end without rows is not run again. That is an error like any other.
 #[test]
 fn finished_portal_that_is_run_again_fails_the_transaction() {
     let fresh = fresh();

@@ -21,7 +21,15 @@ impl Connection {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
-        self.prepared.prepare(&self.session, sql, param_types).inspect_err(|_| self.fail())
+        if let Some(known) = self.prepared.known(&self.session, sql, param_types) {
+            return Ok(known);
+        }
+        // Planning is work of its own: it has its time, and what stopped the statement before it
+        // does not stop it.
+        let begun = self.session.begin_statement(sql, 0);
+        let prepared = begun.and_then(|()| self.prepared.prepare(&self.session, sql, param_types));
+        self.session.end_planning();
+        prepared.inspect_err(|_| self.fail())
     }
 
     /// Binds parameters: one value for each of [`Prepared::params`], of that type or NULL.
@@ -60,7 +68,10 @@ impl Connection {
         match portal.state {
             PortalState::Holding(_) => return self.go_on_giving(portal, max_rows, sink),
             PortalState::Done => {
-                let done = portal.done_again(sink);
+                let done = match self.session.block {
+                    Block::Failed => Err(in_failed_transaction()),
+                    _ => portal.done_again(sink),
+                };
                 return done.map_err(|error| self.statement_failed(error, sink));
             }
             PortalState::Ready => {

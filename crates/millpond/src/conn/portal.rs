@@ -151,7 +151,11 @@ impl Portal {
                 "the portal has been run to completion and cannot be run again",
             ));
         }
-        sink.complete(CommandTag::counted("SELECT", 0))?;
+        let verb = match &self.prepared.body {
+            Body::Planned(planned) => planned.lock().verb(),
+            Body::Empty | Body::Utility(_) => "SELECT",
+        };
+        sink.complete(CommandTag::counted(verb, 0))?;
         Ok(Executed::Complete)
     }
 }
@@ -184,7 +188,7 @@ pub(super) fn plan_again(
         ));
     }
     if planned.passing {
-        // Where the session may wait, it may know what it did not know here.
+        // The statement is planned again where the session may wait for the page.
         session.need_wait()?;
     }
     Ok(Arc::new(planned))

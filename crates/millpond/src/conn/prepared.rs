@@ -94,6 +94,22 @@ pub(super) struct PreparedStatements {
 }
 
 impl PreparedStatements {
+    /// What the same text was prepared to lately.
+    pub(super) fn known(
+        &self,
+        session: &SqlSession,
+        sql: &str,
+        param_types: &[Option<DataType>],
+    ) -> Option<Arc<Prepared>> {
+        if !session.settings.standard_strings() || session.block == Block::Failed {
+            return None;
+        }
+        let recent = self.recent.get(sql)?;
+        let is_known = recent.generation == session.engine.catalog_generation()
+            && recent.param_types == param_types;
+        is_known.then(|| Arc::clone(&recent.prepared))
+    }
+
     /// Prepares one statement.
     pub(super) fn prepare(
         &mut self,
@@ -101,16 +117,11 @@ impl PreparedStatements {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>> {
+        if let Some(known) = self.known(session, sql, param_types) {
+            return Ok(known);
+        }
         let generation = session.engine.catalog_generation();
         let standard_strings = session.settings.standard_strings();
-        if standard_strings
-            && session.block != Block::Failed
-            && let Some(recent) = self.recent.get(sql)
-            && recent.generation == generation
-            && recent.param_types == param_types
-        {
-            return Ok(Arc::clone(&recent.prepared));
-        }
         let known = known_plan(session, sql, param_types, generation);
         let mut prepared = match known {
             Some(planned) => Prepared::of_plan(planned, sql),

@@ -30,6 +30,12 @@ impl SqlSession {
         }
     }
 
+    /// A statement has been planned that will be executed later, or can't be planned.
+    pub(super) fn end_planning(&mut self) {
+        self.activity.end();
+        self.show_state();
+    }
+
     /// Tells the client what parsing has to say of escapes in plain strings.
     pub(super) fn warn_of_escapes(&mut self, sink: &mut dyn RowSink) {
         if !self.settings.standard_strings() {
