@@ -37,18 +37,19 @@ impl Session {
         btree::share_between(&self.ctx, self.tree(index)?, &range.lower, &range.upper)
     }
 
-    /// About how many of an index's `entries` each of the groups has that come first in a
-    /// direction. A group is the entries that are equal in the first `columns`. It needs no
-    /// snapshot and no lock. `None` if the index has no entry.
+    /// About how many of an index's `entries` the first `groups` groups have, read in a direction.
+    /// A group is the entries that are equal in the first `columns`. It needs no snapshot and no
+    /// lock. `None` if the index has no entry.
     pub fn index_group_rows(
         &self,
         index: &IndexDef,
         columns: usize,
-        direction: Direction,
+        (groups, direction): (f64, Direction),
         entries: f64,
     ) -> EngineResult<Option<f64>> {
         let prefix = |key: &[u8]| index.keys.prefix_length(key, columns);
-        btree::rows_of_group(&self.ctx, self.tree(index)?, direction, &prefix, entries)
+        let tree = self.tree(index)?;
+        btree::rows_of_groups(&self.ctx, tree, (groups, direction), &prefix, entries)
     }
 
     /// Copies the visible row with this key into `row`. There is at most one, because the index is

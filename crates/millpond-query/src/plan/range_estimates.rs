@@ -89,8 +89,8 @@ impl<'a> RangeEstimates<'a> {
         Self { session, facts, params, noted, would_block, is_unsure }
     }
 
-    /// Whether one was not made that is not made again before the plan runs: the plan must not be
-    /// kept.
+    /// Whether an estimate is missing because a page was not in memory. No later check makes up for
+    /// it, so the plan must not be kept.
     pub fn is_unsure(&self) -> bool {
         self.is_unsure.get()
     }
@@ -177,19 +177,20 @@ impl<'a> RangeEstimates<'a> {
         known.is_some_and(|rows| self.size(table, live).is_read_whole(rows))
     }
 
-    /// How many rows each of the groups has that come first in a direction of an index: rows that
-    /// are equal in its first columns. `None` if that is not known, or matters little.
-    pub(super) fn rows_of_group(
+    /// How many rows the first `groups` groups of an index have, read in a direction. A group is
+    /// the rows that are equal in its first columns. `None` if that is not known, or matters
+    /// little.
+    pub(super) fn rows_of_groups(
         &self,
         index: &IndexDef,
         columns: usize,
-        direction: Direction,
+        (groups, direction): (f64, Direction),
         live: f64,
     ) -> Option<f64> {
         if !self.is_large_enough(live) {
             return None;
         }
-        match self.session.index_group_rows(index, columns, direction, live) {
+        match self.session.index_group_rows(index, columns, (groups, direction), live) {
             Ok(rows) => rows,
             Err(error) => {
                 if matches!(error, EngineError::WouldBlock) {

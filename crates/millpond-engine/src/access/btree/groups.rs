@@ -10,41 +10,47 @@ use super::{Cursor, Direction, Env, share_between};
 use crate::EngineResult;
 use crate::types::key::AFTER;
 
-/// So many entries are looked at, unless the first leaf has fewer.
+/// At most this many entries are read, all in the first leaf.
 const MOST_ENTRIES: u32 = 128;
 
-/// About how many of a tree's `entries` each of the groups has that come first in a direction.
-/// `prefix` is the length of what the keys of a group have in common. `None` if there is no entry.
-pub fn rows_of_group<E: Env + ?Sized>(
+/// About how many of a tree's `entries` the first `wanted` groups of a scan have. `prefix` is the
+/// length of what the keys of a group have in common. `None` if there is no entry.
+pub fn rows_of_groups<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
-    direction: Direction,
+    (wanted, direction): (f64, Direction),
     prefix: &dyn Fn(&[u8]) -> Option<usize>,
     entries: f64,
 ) -> EngineResult<Option<f64>> {
     let mut cursor = Cursor::new(&[], None, direction);
-    let (mut seen, mut groups, mut group) = (0, 0, Vec::new());
-    while seen < MOST_ENTRIES && cursor.next(env, rel)?.is_some() {
-        if seen > 0 && cursor.leaves() > 1 {
+    // Of the groups that have ended, and of the last one.
+    let (mut groups, mut rows) = (0.0, 0.0);
+    let (mut group, mut own_rows) = (Vec::new(), 0.0);
+    for _ in 0..MOST_ENTRIES {
+        if cursor.next(env, rel)?.is_none() || own_rows > 0.0 && cursor.leaves() > 1 {
             break;
         }
         let key = cursor.key();
         let own = prefix(key).and_then(|length| key.get(..length)).unwrap_or(key);
-        if groups == 0 || group != own {
+        if own_rows > 0.0 && group != own {
+            (groups, rows, own_rows) = (groups + 1.0, rows + own_rows, 0.0);
+            if groups >= wanted {
+                return Ok(Some(rows));
+            }
+        }
+        if own_rows == 0.0 {
             group.clear();
             group.extend_from_slice(own);
-            groups += 1;
         }
-        seen += 1;
+        own_rows += 1.0;
     }
-    Ok(match groups {
-        0 => None,
-        1 => {
-            let mut end = group.clone();
-            end.push(AFTER);
-            let share = share_between(env, rel, &group, &end)?;
-            Some((share * entries).max(f64::from(seen)))
-        }
-        _ => Some(f64::from(seen) / f64::from(groups)),
-    })
+    if own_rows == 0.0 {
+        return Ok(None);
+    }
+    // The last group may go on for long. Those after it are taken to be like all of these.
+    let mut end = group.clone();
+    end.push(AFTER);
+    let share = share_between(env, rel, &group, &end)?;
+    let rows = rows + own_rows.max(share * entries);
+    Ok(Some(rows / (groups + 1.0) * wanted))
 }

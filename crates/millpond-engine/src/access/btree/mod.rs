@@ -41,7 +41,7 @@ pub use build::{Builder, DEFAULT_FILLFACTOR, bulk_build, create};
 pub use check::{CheckReport, Visitor, check, check_for};
 pub use cursor::{Cursor, Direction};
 pub use env::{Env, Stamp};
-pub use groups::rows_of_group;
+pub use groups::rows_of_groups;
 pub use insert::{
     InsertOutcome, PreparedInsert, UniqueCheck, UniqueVerdict, check_key, insert, prepare_insert,
 };

@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use crate::plan::SortKey;
 
 impl Planning<'_> {
-    /// How many rows have to be read in this order to get so many groups. Their keys are what rows
+    /// How many rows have to be read in this order for a number of groups. Their keys are what rows
     /// are ordered by. `None` if no index of the only table begins with the keys.
     pub(super) fn rows_of_first_groups(
         &self,
@@ -37,7 +37,6 @@ impl Planning<'_> {
             false => Direction::Backward,
         };
         let live = self.indexes.live_rows(table) as f64;
-        let rows = self.ranges.rows_of_group(index, places.len(), direction, live)?;
-        Some(groups * rows)
+        self.ranges.rows_of_groups(index, places.len(), (groups, direction), live)
     }
 }
