@@ -91,8 +91,8 @@ impl Planner<'_> {
         Ok(keys)
     }
 
-    /// A sort key: a number is an item's place, a name first what an item's column is called, all
-    /// else an expression over the tables.
+    /// A sort key. A number is an item's place. A name is that of an item's column, if one is
+    /// called so. All else is an expression over the tables.
     fn sort_expression(
         &self,
         e: &tree::Expr,
@@ -126,7 +126,7 @@ impl Planner<'_> {
                 };
                 let mut named = targets.iter().filter_map(|target| value_named(target, name));
                 if let Some(first) = named.next() {
-                    if named.next().is_some() || targets.iter().any(|target| is_star(target)) {
+                    if named.next().is_some() || targets.iter().any(is_star) {
                         return Err(beyond("a name that several columns may have in ORDER BY"));
                     }
                     return Ok(binder.output(first, scope)?.0);
@@ -181,7 +181,7 @@ fn nth_item(
 }
 
 /// What to order by so that the first row has the only value asked for: `min` or `max` of a column
-/// without NULLs.
+/// without NULLs. An error for an indexed column with NULLs: the planner of nodes leaves those out.
 pub(super) fn extreme_key(
     table: &TableDef,
     aggregates: &[Aggregate],

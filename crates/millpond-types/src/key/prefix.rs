@@ -53,7 +53,7 @@ fn value_length(ty: DataType, bytes: &[u8], is_complement: bool) -> Option<usize
             let mut at = 0;
             loop {
                 at += bytes.get(at..)?.iter().position(|byte| byte ^ flip == 0)? + 2;
-                // Behind a zero of the text stands another byte.
+                // A zero byte within a value is followed by a byte that is not zero.
                 if bytes.get(at - 1)? ^ flip == 0 {
                     break at;
                 }

@@ -114,7 +114,7 @@ impl Texts {
                     return Known::Passing(compiled);
                 }
                 if compiled.plan().is_some_and(|planned| planned.passing) {
-                    // It is planned again where it may wait for what decides.
+                    // The statement is planned again where the session may wait for the page.
                     return Known::Passing(Compiled::Nothing);
                 }
                 let text = Text::new(&self.key, compiled, generation);

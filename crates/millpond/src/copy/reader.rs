@@ -142,8 +142,7 @@ impl RowReader {
     fn finish_pending<'d>(&mut self, mut data: &'d [u8], each: Each<'_>) -> Result<&'d [u8]> {
         // Line by line of the new data, until one of its newlines ends the row.
         while !data.is_empty() {
-            let piece =
-                data.iter().position(|byte| is_newline(byte)).map_or(data.len(), |at| at + 1);
+            let piece = data.iter().position(is_newline).map_or(data.len(), |at| at + 1);
             let before = self.pending.len();
             self.keep(&data[..piece])?;
             self.verify();

@@ -8,7 +8,7 @@ use crate::common::{Fresh, fresh, run};
 /// rows, `partly` but for half.
 fn table() -> (Fresh, Connection) {
     let fresh = fresh();
-    let mut c = fresh.database.connect().unwrap();
+    let mut c = fresh.database.connect().expect("one of few connections");
     run(
         &mut c,
         "create table t (id int primary key, fine int not null, coarse int, late int, partly int); \

@@ -39,8 +39,8 @@ pub(super) fn implied(
     found
 }
 
-/// What groups of equal columns are compared with, for those of their columns that are not: and of
-/// each group whether all of its columns are equal to a value then.
+/// The equalities `column = value` that follow for the other columns of a group, and for each group
+/// whether all of its columns have the value.
 pub(super) fn valued(
     groups: &[Vec<usize>],
     written: &[impl Borrow<Expr>],
@@ -95,12 +95,11 @@ pub(super) fn without_redundant(
     if places.len() < 2 || groups.is_empty() {
         return places;
     }
-    // Of each column the columns that it is known to be equal to: 0 are those in bound slots.
+    // Of each column the columns that it is known to be equal to: 0 are those in bound slots, and
+    // those that have a value.
     let of_group = |(group, has_value): (&Vec<usize>, &bool)| {
-        let own = |(place, column): (usize, &usize)| match bound.contains(slot_of(*column).0) {
-            _ if *has_value => 0,
-            true => 0,
-            false => place + 1,
+        let own = |(place, column): (usize, &usize)| {
+            if *has_value || bound.contains(slot_of(*column).0) { 0 } else { place + 1 }
         };
         group.iter().enumerate().map(own).collect()
     };
@@ -196,7 +195,7 @@ mod tests {
         let places = Places::from_slice(&[0, 1, 2]);
         let left = without_redundant(places, &written, (&groups, &have_value), &none);
         assert_eq!(left.to_vec(), [2]);
-        // One column is of a query around: that it has the value is told by nothing else.
+        // One column is of a query around: nothing else checks its value.
         let mut own = SlotSet::default();
         own.insert(Slot(1));
         own.insert(Slot(2));

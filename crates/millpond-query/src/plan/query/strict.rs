@@ -57,7 +57,7 @@ fn either(columns: Strict, others: &[Strict]) -> Option<Strict> {
     Some(columns.iter().chain(other).copied().collect::<BTreeSet<_>>().into_iter().collect())
 }
 
-/// The item whose columns a condition names. One list has those of one item.
+/// The item whose columns they are: a condition's lists have those of one item each.
 fn slot(columns: &Strict) -> Option<Slot> {
     columns.first().map(|column| slot_of(*column).0)
 }

@@ -47,9 +47,9 @@ impl Wanted<'_> {
 }
 
 impl Planning<'_> {
-    /// The table to start with, and how many leading sort keys it provides. Without a LIMIT, or
-    /// where rows are hashed otherwise, it must provide all of them. With a LIMIT, an index must
-    /// have the order of these keys.
+    /// The table to start with, and how many leading sort keys it provides. Without a LIMIT, or if
+    /// rows would be hashed without the order, it must provide all of them. With a LIMIT, an index
+    /// must have the order of these keys.
     pub(super) fn start_of(
         &self,
         problem: &Problem<'_>,
