@@ -50,7 +50,9 @@ pub fn rows_of_groups<E: Env + ?Sized>(
     // The last group may go on for long. Those after it are taken to be like all of these.
     let mut end = group.clone();
     end.push(AFTER);
-    let share = share_between(env, rel, &group, &end)?;
-    let rows = rows + own_rows.max(share * entries);
+    let within = share_between(env, rel, &group, &end)? * entries;
+    // What is within a part of a leaf is not known.
+    let is_long = within > f64::from(2 * MOST_ENTRIES);
+    let rows = rows + if is_long { within } else { own_rows };
     Ok(Some(rows / (groups + 1.0) * wanted))
 }
