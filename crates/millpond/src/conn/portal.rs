@@ -23,6 +23,8 @@ pub struct Portal {
     pub(super) state: PortalState,
     /// What it reads, once it has been executed.
     reads: Option<Reads>,
+    /// What its tag says. Not asked of the plan at the end: another connection may hold that.
+    verb: &'static str,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,7 @@ pub(super) struct Held {
 impl Portal {
     #[inline]
     pub(super) fn new(prepared: Arc<Prepared>, params: Params) -> Self {
-        Portal { prepared, params, state: PortalState::Ready, reads: None }
+        Portal { prepared, params, state: PortalState::Ready, reads: None, verb: "SELECT" }
     }
 
     /// The statement.
@@ -75,6 +77,7 @@ impl Portal {
             Some(planned) => planned,
             None => own.insert(plan_again(session, prepared, &self.params)?),
         };
+        self.verb = planned.verb();
         loop {
             if planned.generation != session.engine.catalog_generation()
                 || planned.passing
@@ -151,11 +154,7 @@ impl Portal {
                 "the portal has been run to completion and cannot be run again",
             ));
         }
-        let verb = match &self.prepared.body {
-            Body::Planned(planned) => planned.lock().verb(),
-            Body::Empty | Body::Utility(_) => "SELECT",
-        };
-        sink.complete(CommandTag::counted(verb, 0))?;
+        sink.complete(CommandTag::counted(self.verb, 0))?;
         Ok(Executed::Complete)
     }
 }
