@@ -52,7 +52,10 @@ fn format(input: &mut Bytes<'_>) -> Option<RowFormat> {
 fn is_allowed(format: &RowFormat) -> bool {
     let delimiter = format.delimiter;
     let in_text = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'\\' || byte == b'.';
-    delimiter != b'\n'
+    // A string of SQL has no zero byte.
+    ![delimiter, format.quote, format.escape].contains(&0)
+        && !format.null.contains('\0')
+        && delimiter != b'\n'
         && delimiter != b'\r'
         && !format.null.contains(['\n', '\r'])
         && (format.csv || !in_text(delimiter))
@@ -100,7 +103,9 @@ pub fn rows(input: &[u8]) {
 fn quotes_are_free(format: &RowFormat) -> bool {
     let special = [format.delimiter, format.quote, format.escape];
     let ends_lines = special.iter().any(|byte| b"\n\r".contains(byte));
-    !format.csv || !ends_lines && format.escape != format.delimiter
+    // A line of the values `` and `.`, written with a backslash between them, ends the data.
+    let ends_data = b"\\.".contains(&format.delimiter);
+    !format.csv || !ends_lines && !ends_data && format.escape != format.delimiter
 }
 
 fn is_read_as_written(format: &RowFormat, rows: &Rows) {

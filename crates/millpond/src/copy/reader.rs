@@ -95,8 +95,9 @@ impl RowReader {
         if self.ended {
             return Ok(());
         }
-        let bad = data.get(text.len()..lines).unwrap_or_default();
-        self.check(bad, data.len() - text.len())?;
+        if text.len() < lines {
+            self.check(&data[text.len()..])?;
+        }
         self.keep(&data[text.len() - rest.len()..])?;
         self.verified = rest.len();
         Ok(())
@@ -104,10 +105,15 @@ impl RowReader {
 
     /// Reads what is left when the stream ends without a newline.
     pub fn finish(&mut self, each: Each<'_>) -> Result<()> {
-        self.verify();
-        self.check(&self.pending[self.verified..], LONGEST_CHARACTER)?;
         while !self.ended && (self.header_left || !self.pending.is_empty()) {
-            let line = self.finder.find_at_end(&self.pending, &self.format)?;
+            self.verify();
+            let (text, bad) = self.pending.split_at(self.verified);
+            let line = if bad.is_empty() {
+                self.finder.find_at_end(text, &self.format)?
+            } else {
+                let found = self.finder.find(text, &self.format)?;
+                found.ok_or_else(|| invalid_text(bad))?
+            };
             self.pending_row(&line, self.pending.len(), each)?;
         }
         Ok(())
@@ -133,9 +139,9 @@ impl RowReader {
         self.verified += valid_prefix(&self.pending[self.verified..]).len();
     }
 
-    /// Refuses `bad`, what follows text, as soon as no byte to come can change the message.
-    fn check(&self, bad: &[u8], known: usize) -> Result<()> {
-        if bad.is_empty() || known < LONGEST_CHARACTER { Ok(()) } else { Err(invalid_text(bad)) }
+    /// Refuses what follows text, as soon as no byte to come can change the message.
+    fn check(&self, rest: &[u8]) -> Result<()> {
+        if rest.len() < LONGEST_CHARACTER { Ok(()) } else { Err(invalid_text(rest)) }
     }
 
     /// Adds data to the pending row up to its end; returns what follows.
@@ -148,8 +154,7 @@ impl RowReader {
             self.verify();
             let found = self.finder.find(&self.pending[..self.verified], &self.format)?;
             let Some(line) = found else {
-                let bad = &self.pending[self.verified..];
-                self.check(bad, bad.len())?;
+                self.check(&self.pending[self.verified..])?;
                 data = &data[piece..];
                 continue;
             };

@@ -222,6 +222,9 @@ fn bytes_that_are_not_text() {
     fails(&format, b"h\n\xc3\n", &message("0xc3 0x0a"));
     fails(&format, b"h\n\xe2(\xa1\n", &message("0xe2 0x28 0xa1"));
     fails(&format, b"h\na\xc3", &message("0xc3"));
+    // The bytes shown may belong to the next line, and what is wrong before them comes first.
+    fails(&format, b"h\n\xf4\nab\n", &message("0xf4 0x0a 0x61 0x62"));
+    fails(&format, b"h\n\\.n\xf8ot", "end-of-copy marker corrupt");
     let two = RowFormat { null: "\\xff".to_owned(), ..RowFormat::text(names(2)) };
     fails(&two, b"\\xc3\t\\xa9\n", &message("0xc3"));
     assert_eq!(read(&two, "\\xff\t\\x41\n"), [vec![None, Some("A".to_owned())]]);
