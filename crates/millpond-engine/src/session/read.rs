@@ -37,6 +37,18 @@ impl Session {
         btree::share_between(&self.ctx, self.tree(index)?, &range.lower, &range.upper)
     }
 
+    /// How many of an index's `entries` lie in a range of keys: an estimate likewise, which looks
+    /// at leaves if the range is within one or two.
+    pub fn index_rows(
+        &self,
+        index: &IndexDef,
+        range: &KeyRange,
+        entries: f64,
+    ) -> EngineResult<f64> {
+        let KeyRange { lower, upper } = range;
+        btree::rows_between(&self.ctx, self.tree(index)?, lower, upper, entries)
+    }
+
     /// About how many of an index's `entries` the first `groups` groups have, read in a direction.
     /// A group is the entries that are equal in the first `columns`. It needs no snapshot and no
     /// lock. `None` if the index has no entry.

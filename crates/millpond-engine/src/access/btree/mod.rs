@@ -47,7 +47,7 @@ pub use insert::{
 };
 pub use lookup::{Tids, contains, lookup};
 pub use lookup_many::{ManyLookups, SortedKeys};
-pub use share::share_between;
+pub use share::{rows_between, share_between};
 pub use vacuum::{VacuumStats, vacuum};
 
 /// The longest key that an index takes.

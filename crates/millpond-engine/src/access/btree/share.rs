@@ -5,7 +5,7 @@
 //! between two keys. They end above the leaves: inner pages are few and mostly in memory, and to
 //! read a leaf could cost more than the estimate is worth. In a B+tree all leaves are equally deep
 //! and at least partly filled, so the estimate is seldom wrong by more than a factor of two, unless
-//! both keys belong to one leaf or to neighbours.
+//! both keys belong to one leaf or to neighbours. In that case the leaves can be looked at, too.
 //!
 //! A planner may ask without a snapshot, and so without what keeps a page that left the tree from
 //! being used again. Then the answer is wrong, and no more: it must not be used to find rows.
@@ -18,7 +18,7 @@ use super::env::Env;
 use super::page::PageRead;
 use super::page::item::Target;
 use super::page::node::Node;
-use crate::EngineResult;
+use crate::{EngineError, EngineResult};
 
 /// Two keys that lead to the same leaf are taken to have this part of it between them.
 const PART_OF_LEAF: f64 = 0.25;
@@ -30,6 +30,8 @@ struct Place {
     before: f64,
     /// The part of the entries within which that is uncertain: a leaf's, or none.
     unsure: f64,
+    /// The leaf, if that was not looked at.
+    leaf: Option<u32>,
 }
 
 /// Which part of a tree's entries have keys from `lower` (included) to `upper` (excluded), from 0
@@ -41,10 +43,86 @@ pub fn share_between<E: Env + ?Sized>(
     lower: &[u8],
     upper: &[u8],
 ) -> EngineResult<f64> {
+    let (from, to) = places(env, rel, Target::first(lower), Target::first(upper))?;
+    Ok(share(from, to))
+}
+
+/// How many of a tree's `entries` have such keys: an estimate as well. But if the keys are in one
+/// leaf or in neighbours, it looks at these, unless the session would have to wait for them.
+pub fn rows_between<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    lower: &[u8],
+    upper: &[u8],
+    entries: f64,
+) -> EngineResult<f64> {
     let (lower, upper) = (Target::first(lower), Target::first(upper));
+    let (from, to) = places(env, rel, lower, upper)?;
+    if let (Some(first), Some(last)) = (from.leaf, to.leaf) {
+        match counted(env, rel, (lower, first), (upper, last)) {
+            Ok(Some(rows)) => return Ok(rows as f64),
+            Ok(None) | Err(EngineError::WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(share(from, to) * entries)
+}
+
+/// The entries between two keys in these leaves, if they are one or neighbours.
+fn counted<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    (lower, first): (Target<'_>, u32),
+    (upper, last): (Target<'_>, u32),
+) -> EngineResult<Option<usize>> {
+    let from = slot_in(env, rel, lower, first)?;
+    if first != last && from.right != Some(last) {
+        return Ok(None);
+    }
+    let to = slot_in(env, rel, upper, last)?;
+    let before = if first == last { 0 } else { from.count };
+    Ok(Some((before + to.slot).saturating_sub(from.slot)))
+}
+
+fn share(from: Place, to: Place) -> f64 {
+    let least = from.unsure.min(to.unsure) * PART_OF_LEAF;
+    (to.before - from.before).clamp(least, 1.0)
+}
+
+/// Where a key is in a leaf.
+#[derive(Clone, Copy, Default)]
+struct InLeaf {
+    slot: usize,
+    /// The entries of the leaf.
+    count: usize,
+    right: Option<u32>,
+}
+
+/// The place of a key in a leaf. A leaf that was split a moment ago may not have it: then all of
+/// its entries are before the key.
+fn slot_in<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    target: Target<'_>,
+    leaf: u32,
+) -> EngineResult<InLeaf> {
+    let read = env.buffers().read(rel, BlockNumber(leaf), env.wait(), |view| {
+        let node = Node(view);
+        let (count, right) = (node.count(), node.right());
+        node.is_node().then(|| InLeaf { slot: node.lower_bound(target), count, right })
+    })?;
+    Ok(read.unwrap_or_default())
+}
+
+fn places<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    lower: Target<'_>,
+    upper: Target<'_>,
+) -> EngineResult<(Place, Place)> {
     let mut descent = Descent::new(rel);
     // Most ranges are small: the ways to their ends part late.
-    let (from, to) = loop {
+    loop {
         let (count, seen, other) =
             env.buffers().read(rel, BlockNumber(descent.block), env.wait(), |view| {
                 let node = Node(view);
@@ -54,12 +132,10 @@ pub fn share_between<E: Env + ?Sized>(
         match (descent.follow(count, seen)?, apart.follow(count, other)?) {
             (None, None) if descent.block == apart.block => {}
             (from, to) => {
-                break (descent.finish(env, lower, from)?, apart.finish(env, upper, to)?);
+                return Ok((descent.finish(env, lower, from)?, apart.finish(env, upper, to)?));
             }
         }
-    };
-    let least = from.unsure.min(to.unsure) * PART_OF_LEAF;
-    Ok((to.before - from.before).clamp(least, 1.0))
+    }
 }
 
 /// What one page says of the place of a key.
@@ -106,9 +182,11 @@ impl<'r> Descent<'r> {
         let share = self.part / count.max(1) as f64;
         let at = |slot| self.before + share * slot as f64;
         let step = match seen {
-            Seen::Leaf { slot } => return Ok(Some(Place { before: at(slot), unsure: 0.0 })),
-            Seen::Inner { slot, level: 1, step: Step::Down(_) } => {
-                return Ok(Some(Place { before: at(slot), unsure: share }));
+            Seen::Leaf { slot } => {
+                return Ok(Some(Place { before: at(slot), unsure: 0.0, leaf: None }));
+            }
+            Seen::Inner { slot, level: 1, step: Step::Down(leaf) } => {
+                return Ok(Some(Place { before: at(slot), unsure: share, leaf: Some(leaf) }));
             }
             Seen::Inner { slot, step: Step::Down(child), .. } => {
                 (self.before, self.part) = (at(slot), share);

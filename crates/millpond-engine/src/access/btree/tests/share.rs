@@ -38,6 +38,13 @@ proptest! {
                 (found - truth).abs() <= bound,
                 "{count} in {} pages, {from} to {to}: {found} for {truth}", report.pages
             );
+            // Within a leaf or two, it is known.
+            let (from, to) = (from, (from + a % 50).min(count));
+            let entries = tree.scan(&env, &int_key(from), Some(&int_key(to)), Direction::Forward);
+            let range = (&int_key(from)[..], &int_key(to)[..]);
+            let found = rows_between(&env, &tree.rel, range.0, range.1, f64::from(count)).unwrap();
+            let truth = entries.len() as f64;
+            prop_assert!((found - truth).abs() < 1e-6, "{count}, {from} to {to}: {found} for {truth}");
         }
     }
 }
@@ -54,6 +61,8 @@ fn ends_are_open_and_ranges_may_be_empty() {
     // Part of a leaf: no more is known.
     assert!((1e-9..half_leaf).contains(&of(&int_key(5), &int_key(5))));
     assert!(of(&int_key(19_000), &int_key(10)) < half_leaf);
+    let (from, to) = (int_key(5), int_key(5));
+    assert_eq!(rows_between(&env, &tree.rel, &from, &to, 20_000.0).unwrap(), 0.0);
     let (tree, env) = Tree::created(20);
     assert_eq!(share_between(&env, &tree.rel, &[], &[0xff]).unwrap(), 0.0);
 }
