@@ -77,6 +77,11 @@ const GATHERED: &[&str] = &[
         and i.n > 5)",
     "select note from loose l where not exists (select 1 from item i where i.part = l.part \
         and i.line = 3 and i.v <> l.note and i.n < 900) order by 1",
+    // One match is looked for from where the last one was.
+    "select count(*), sum(i.n) from item i where exists (select 1 from item j where j.part = i.part \
+        and j.line = i.line and j.n > i.n + 3)",
+    "select i.id, i.line from item i where not exists (select 1 from item j where j.v = i.v \
+        and j.n < i.n) order by 1, 2",
     // Rows found by an index.
     "select i.id, i.line, p.name from item i join part p on p.id = i.part where i.v = 'text 9' order by 1, 2",
     "select count(*), sum(i.n) from ord o join item i on i.id = o.id where o.status = 'F' and i.line <> 1",

@@ -97,7 +97,7 @@ pub enum Node {
         window: Window,
     },
     /// The rows of all inputs, one after the other. Each input has its row in the slot beside it,
-    /// which is taken over to `slot`.
+    /// which is taken over to `slot`. The sides of an OR over one table have it there already.
     Append {
         slot: Slot,
         inputs: Vec<(Node, Slot)>,
@@ -243,6 +243,17 @@ impl HashJoin {
         on: Option<Expr>,
     ) -> Self {
         Self { kind, outer, inner, keys, on, gives_inner: false, gathers: false }
+    }
+
+    /// Whether one match of an outer row decides, and a condition beside the key says which rows
+    /// match.
+    pub(crate) fn seeks_one(&self) -> bool {
+        self.only_drops() && !self.gives_inner && self.on.is_some()
+    }
+
+    /// Whether it only drops rows of one side.
+    pub(crate) fn only_drops(&self) -> bool {
+        matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Probe {
     pub(crate) kind: JoinKind,
     /// It gives no rows, but notes which inner rows have a match.
     pub(crate) gives_inner: bool,
+    /// See [`JoinTable::has_one`](crate::run::hash_join::JoinTable::has_one).
+    pub(crate) seeks_one: bool,
     pub(crate) keys: Vec<Expr>,
     pub(crate) on: Option<Expr>,
     pub(crate) inner: Vec<Slot>,
@@ -43,10 +45,26 @@ impl Probing {
     /// Puts the next inner row, or NULLs, into the slots. False at the end.
     pub(super) fn next(&mut self, probe: &Probe, current: &mut Current<'_>) -> Result<bool> {
         let table = &probe.table.rows;
+        if probe.seeks_one && self.entry != NONE {
+            let is_found = table.has_one(self.entry, |row| {
+                current.check()?;
+                current.load(row, &probe.inner)?;
+                current.holds(probe.on.as_ref())
+            })?;
+            self.entry = NONE;
+            self.has_match |= is_found;
+            if is_found && probe.kind == JoinKind::Semi {
+                return Ok(true);
+            }
+        }
         while let Some(row) = table.row(self.entry) {
             let entry = self.entry;
             self.entry = table.next(entry);
             if probe.gives_inner && table.has_match(entry) {
+                if probe.on.is_none() {
+                    // The rows of a key match together. What another thread has begun it ends.
+                    self.entry = NONE;
+                }
                 continue;
             }
             current.check()?;

@@ -6,6 +6,8 @@
 //! bound of all queries leaves.
 
 mod batches;
+mod first_match;
+mod last_matches;
 mod probed_by_threads;
 mod table;
 
@@ -85,8 +87,7 @@ impl HashJoinState {
                 .keys
                 .iter()
                 .all(|(_, inner)| parts::is_expr_fixed(inner, plan, &changes, Some(&inner_slots)));
-        let only_drops = matches!(join.kind, JoinKind::Semi | JoinKind::Anti);
-        if only_drops && !join.gives_inner && join.on.is_none() {
+        if join.only_drops() && !join.gives_inner && join.on.is_none() {
             // That there is a row with the key is all that is asked.
             inner_slots.clear();
         }
@@ -198,7 +199,7 @@ impl HashJoinState {
                 self.without_key.push(&self.row)?;
             }
         }
-        self.table.link(cx.work(), gives_inner(join))
+        self.table.link(cx.work(), join)
     }
 
     /// Sets the key of the current row. False if there is a NULL in it.
@@ -305,6 +306,15 @@ impl HashJoinState {
         entry: u32,
         has_match: bool,
     ) -> Result<bool> {
+        if join.seeks_one() && entry != NONE {
+            let is_found = self.table.has_one(entry, |row| {
+                cx.work().tick()?;
+                kept::load(row, &self.inner_slots, &mut cx.rows)?;
+                self.on.holds(join.on.as_ref(), cx)
+            })?;
+            self.phase = Phase::Matching(NONE, is_found);
+            return Ok(is_found && join.kind == JoinKind::Semi);
+        }
         let Some(row) = self.table.row(entry) else {
             self.phase = Phase::NextOuter;
             if has_match || !keeps_outer(join) {
@@ -314,7 +324,11 @@ impl HashJoinState {
             return Ok(true);
         };
         if join.gives_inner && self.table.has_match(entry) {
-            self.phase = Phase::Matching(self.table.next(entry), true);
+            self.phase = match join.on {
+                // The rows of a key have matched together.
+                None => Phase::NextOuter,
+                Some(_) => Phase::Matching(self.table.next(entry), true),
+            };
             return Ok(false);
         }
         kept::load(row, &self.inner_slots, &mut cx.rows)?;
@@ -384,7 +398,7 @@ impl HashJoinState {
             self.row.extend_from_slice(row);
             self.keep(cx)?;
         }
-        self.table.link(cx.work(), gives_inner(join))?;
+        self.table.link(cx.work(), join)?;
         Ok(Phase::NextOuter)
     }
 

@@ -97,6 +97,7 @@ impl HashJoinState {
         Ok(Probe {
             kind: join.kind,
             gives_inner: join.gives_inner,
+            seeks_one: join.seeks_one(),
             keys: keys.collect::<Result<_>>()?,
             on: join.on.as_ref().map(|on| settled(on, cx)).transpose()?,
             inner: self.inner_slots.clone(),

@@ -15,7 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 
+use super::gives_inner;
+use super::last_matches::LastMatches;
 use crate::error::{Result, SqlError, SqlState};
+use crate::plan::query::node::HashJoin;
 use crate::run::Work;
 
 /// No record.
@@ -51,6 +54,8 @@ pub(in crate::run) struct JoinTable {
     /// Threads set bits, and the session reads them when the threads have ended. So they order
     /// nothing.
     matches: Vec<AtomicU64>,
+    /// Empty if no search begins where another has ended.
+    last_matches: LastMatches,
     hasher: RandomState,
 }
 
@@ -116,9 +121,11 @@ impl JoinTable {
 
     /// Makes the buckets, when all rows have been added. Rows of a key come in the order in which
     /// they were added: so they are linked from the last one on.
-    /// `with_matches`: it will be noted which rows have a match.
-    pub(super) fn link(&mut self, work: &Work<'_>, with_matches: bool) -> Result<()> {
-        if with_matches {
+    pub(super) fn link(&mut self, work: &Work<'_>, join: &HashJoin) -> Result<()> {
+        if join.seeks_one() {
+            self.last_matches = LastMatches::new();
+        }
+        if gives_inner(join) {
             let words = (self.bytes.len() / UNIT).div_ceil(BITS);
             self.matches = std::iter::repeat_with(AtomicU64::default).take(words).collect();
         }
@@ -138,6 +145,10 @@ impl JoinTable {
             number -= self.field(number, BEFORE);
         }
         Ok(())
+    }
+
+    pub(super) fn last_matches(&self) -> &LastMatches {
+        &self.last_matches
     }
 
     /// The first row with a key, or [`NONE`].
