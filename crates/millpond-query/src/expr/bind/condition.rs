@@ -165,7 +165,7 @@ impl Binder<'_> {
         };
         let value = convert(value)?;
         let items = items.into_iter().map(convert).collect::<Result<Vec<_>>>()?;
-        Ok(Typed::bool(Expr::In(Box::new(value), in_order(items), negated)))
+        Ok(Typed::bool(is_in(value, items, negated)))
     }
 
     /// `value LIKE pattern [ESCAPE escape]`, and with the other words for it.
@@ -326,4 +326,31 @@ fn left_of_equality(a: Ty, b: Ty) -> Option<DataType> {
 /// Whether a pattern is given an escape by this function.
 fn is_escaped(name: &[Name]) -> bool {
     matches!(name, [schema, name] if &**schema == "pg_catalog" && &**name == "like_escape")
+}
+
+/// `value [NOT] IN (items)`. With columns among the items it is an OR of equalities, each of which
+/// an index may serve or a join may use.
+fn is_in(value: Expr, items: Vec<Expr>, negated: bool) -> Expr {
+    let mut has_query = false;
+    value.walk_all(&mut |e| has_query |= matches!(e, Expr::Subquery(_)));
+    let has_column = |item: &Expr| {
+        let mut found = false;
+        item.walk_all(&mut |e| found |= matches!(e, Expr::Column(_)));
+        found
+    };
+    if negated || has_query || value.is_volatile() || !items.iter().any(has_column) {
+        return Expr::In(Box::new(value), in_order(items), negated);
+    }
+    let (columns, others): (Vec<Expr>, Vec<Expr>) =
+        in_order(items).into_iter().partition(has_column);
+    let mut sides = Vec::with_capacity(columns.len() + 1);
+    if !others.is_empty() {
+        sides.push(Expr::In(Box::new(value.clone()), others, false));
+    }
+    let equal = |item| Expr::Compare(Compare::Eq, Box::new((value.clone(), item)));
+    sides.extend(columns.into_iter().map(equal));
+    match (sides.len(), sides.pop()) {
+        (1, Some(one)) => one,
+        (_, last) => Expr::Or(sides.into_iter().chain(last).collect()),
+    }
 }
