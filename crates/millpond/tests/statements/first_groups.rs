@@ -1,4 +1,4 @@
-//! Groups, different rows, and extremes, of which an index has the first ones.
+//! Groups, different rows, extremes, and rows of a UNION, of which an index has the first ones.
 
 use millpond::Connection;
 
@@ -89,4 +89,57 @@ fn the_last_value_of_a_column_with_nulls() {
     let of_each =
         "select fine, (select max(id) from t u where u.fine = t.fine) from t where id < 4";
     assert_eq!(run(&mut c, of_each).lines().filter(|line| line.starts_with("0|9")).count(), 3);
+}
+
+#[test]
+fn the_first_rows_of_a_union_are_those_of_its_sides() {
+    let (_fresh, mut c) = table();
+    let both = |more: &str| {
+        format!(
+            "select id, fine from t where id % 3 = 0 union all select id, coarse from t \
+             union all select late, 7 from t where late > 100 {more}"
+        )
+    };
+    for more in [
+        "order by id limit 5",
+        "order by id desc limit 3",
+        "order by 1 limit 7 offset 12",
+        "order by id nulls first, 2 limit 2",
+        "order by fine desc, id limit 9",
+        "order by id limit all",
+        "order by id offset 40000",
+        "order by id limit 9223372036854775807 offset 40001",
+        "order by id fetch first 2 rows with ties",
+    ] {
+        let query = both(more);
+        let counted = format!("select * from ({query}) u");
+        let found = run(&mut c, &counted);
+        let sides = [("fine", "id % 3 = 0"), ("coarse", "true"), ("7", "late > 100")];
+        let all = sides.map(|(value, condition)| {
+            let id = if value == "7" { "late" } else { "id" };
+            format!("select {id} as id, {value} as fine from t where {condition}")
+        });
+        // Another query around keeps the end away from the sides.
+        let slowly = format!(
+            "select * from (select * from ({}) v offset 0) u {more}",
+            all.join(" union all ")
+        );
+        assert_eq!(run(&mut c, &slowly), found, "{more}");
+        assert_eq!(run(&mut c, &query), found, "{more}");
+    }
+    let plan = run(&mut c, &format!("explain {}", both("order by id limit 5")));
+    assert!(plan.contains("Index Scan using t_pkey on t"), "{plan}");
+    let plan = run(&mut c, &format!("explain {}", both("order by id limit 5 offset 2")));
+    assert!(plan.contains("Index Scan using t_late_idx on t"), "{plan}");
+    // No row beyond the first ones is computed, as 0 of the last row would fail.
+    let query = "select id, 1 / (20000 - id) from t union all select 3, 4 order by id limit 2";
+    assert_eq!(run(&mut c, query).lines().count(), 4);
+    run(
+        &mut c,
+        "prepare p as select id from t union all select late from t order by 1 limit $1 offset $2",
+    );
+    assert!(run(&mut c, "execute p(2, 3)").starts_with("id\n4\n5\n"));
+    assert!(run(&mut c, "execute p(null, 40003)").starts_with("id\n"));
+    let refused = run(&mut c, "execute p(-1, 3)");
+    assert!(refused.contains("LIMIT must not be negative"), "{refused}");
 }

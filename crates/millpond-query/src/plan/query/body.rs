@@ -1,6 +1,7 @@
 //! A query: its body, then DISTINCT, ORDER BY, row locks, LIMIT.
 
 use super::estimate::{UNKNOWN_ROWS, sort_cost};
+use super::first_of_union::FirstRows;
 use super::node::{Bound, Limit, Node};
 use super::push_down::pushed_inside;
 use super::select::{Path, ascending};
@@ -79,7 +80,8 @@ impl Planning<'_> {
             }
             Body::SetOperation(operation) => {
                 let limit = limit.filter(|_| query.order_by.is_empty());
-                self.set_operation(operation, pushed, limit)?
+                let first = FirstRows::of(query, operation);
+                self.set_operation(operation, pushed, limit, first.as_ref())?
             }
             Body::Values(values) => self.values(values)?,
         };
@@ -252,6 +254,7 @@ impl Planning<'_> {
         operation: &SetOperation,
         pushed: &[(Slot, Expr)],
         limit: Option<f64>,
+        first: Option<&FirstRows<'_>>,
     ) -> Result<Path> {
         let slot = operation.slot;
         let width = operation.left.columns.len();
@@ -262,7 +265,8 @@ impl Planning<'_> {
                 let (mut inputs, mut rows, mut cost) = (Vec::new(), 0.0, 0.0);
                 for side in sides {
                     self.rows_wanted = limit.filter(|_| operation.all);
-                    let (path, slot) = self.side(side, pushed)?;
+                    let bounded = first.and_then(|first| first.of_side(side));
+                    let (path, slot) = self.side(bounded.as_ref().unwrap_or(side), pushed)?;
                     rows += path.rows;
                     cost += path.cost;
                     inputs.push((path.node, slot));

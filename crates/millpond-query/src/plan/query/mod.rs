@@ -20,6 +20,7 @@ mod estimate;
 pub(super) mod explain;
 mod finish;
 mod first_groups;
+mod first_of_union;
 mod from;
 pub(crate) mod gather;
 mod implied;
