@@ -266,7 +266,9 @@ fn with_large_tables() -> (Fresh, Connection) {
             repeat('y', 1900), repeat('y', 1900) from generate_series(1, 6000) g;
         create table f (k int, n numeric(12, 2), t text);
         insert into f select nullif(g, 900) * 3, g, 'text ' || g % 17 from generate_series(1, 1000) g;
-        analyze l; analyze w; analyze f",
+        create table u (k int unique, n numeric(12, 2), t text);
+        insert into u select * from f;
+        analyze l; analyze w; analyze f; analyze u",
     )
     .unwrap();
     (fresh, c)
@@ -323,11 +325,11 @@ const IN_PARTS: &[(&str, &[&str])] = &[
         &["mode=CollectLeft, join_type=RightAnti,"],
     ),
     (
-        "select count(*), sum(n) from f where exists (select 1 from l where f.k = l.k and f.t <> l.t)",
+        "select count(*), sum(n) from u where exists (select 1 from l where u.k = l.k and u.t <> l.t)",
         &["mode=CollectLeft, join_type=LeftSemi,"],
     ),
     (
-        "select count(*), sum(n) from f where not exists (select 1 from l where f.k = l.k and f.t <> l.t)",
+        "select count(*), sum(n) from u where not exists (select 1 from l where u.k = l.k and u.t <> l.t)",
         &["mode=CollectLeft, join_type=LeftAnti,"],
     ),
     (

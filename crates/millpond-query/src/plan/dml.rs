@@ -196,7 +196,7 @@ impl Planner<'_> {
             set.push((column, value));
         }
         let condition = self.where_clause(update.where_clause.as_ref(), binder, &scope)?;
-        let (access, filter, _) = self.access(&table, condition.as_ref(), &[], true);
+        let (access, filter, _) = self.access(&table, condition.as_ref(), &[], true)?;
         let returning = self.returning(&update.returning_list, &table, &alias, binder)?;
         let filter = filter.map(access::in_order);
         let rows = Target::Accessed { access, filter, condition };
@@ -215,7 +215,7 @@ impl Planner<'_> {
         let tables = [FromTable::only(&table, &alias)];
         let scope = FromScope(&tables);
         let condition = self.where_clause(delete.where_clause.as_ref(), binder, &scope)?;
-        let (access, filter, _) = self.access(&table, condition.as_ref(), &[], true);
+        let (access, filter, _) = self.access(&table, condition.as_ref(), &[], true)?;
         let returning = self.returning(&delete.returning_list, &table, &alias, binder)?;
         let filter = filter.map(access::in_order);
         let rows = Target::Accessed { access, filter, condition };

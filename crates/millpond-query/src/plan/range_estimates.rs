@@ -8,14 +8,15 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use millpond_engine::EngineError;
 use millpond_engine::catalog::{IndexDef, TableDef};
+use millpond_engine::ids::Oid;
 use millpond_engine::session::Session;
 use millpond_engine::table::{Direction, KeyRange};
+use millpond_engine::{EngineError, EngineResult};
 
-use super::IndexRange;
-use super::access::{Bounds, IndexPart};
+use super::access::{Bounds, IndexPart, List};
 use super::query::bounds_rows;
+use super::{IndexRange, KeyBounds, KeyList};
 use crate::Value;
 use crate::error::{Result, SqlError};
 use crate::exec::key::KeyRanges;
@@ -27,8 +28,10 @@ const FEWEST_ROWS: f64 = 10_000.0;
 const FEWEST_BLOCKS: u32 = 12;
 /// This many times more or fewer rows are another case, for which another plan may be better.
 const ANOTHER_CASE: f64 = 4.0;
-/// All that is smaller is one case. It is more than a leaf has, since nothing is known within one.
+/// All that is smaller is one case. It is more than a leaf has: executions don't look at leaves.
 pub(super) const FEW: f64 = 1_000.0;
+/// Of a longer list this many values stand for all.
+const LONGEST_LIST: usize = 16;
 /// More ranges than this are not looked at before each execution.
 const MOST_NOTED: usize = 16;
 /// More than this part of a table is found faster by reading the whole table: an index leads to its
@@ -47,6 +50,9 @@ pub(super) enum Use {
     Whole,
     /// That, and other things for which the number of rows counts.
     Rows,
+    /// That, and whether an order is followed until enough rows are found. Of few rows it might be
+    /// followed to its end.
+    Order,
 }
 
 /// What a plan was made for: how many rows are within a part of an index.
@@ -54,6 +60,8 @@ pub(super) enum Use {
 pub(crate) struct NotedRange {
     range: IndexRange,
     rows: f64,
+    /// The range has one of so many values of a list.
+    one_of: f64,
     /// Its values were known. If not, the rows are a guess.
     is_known: bool,
     size: TableSize,
@@ -72,6 +80,15 @@ struct TableSize {
     whole: f64,
 }
 
+/// The first or last groups of an index: see [`RangeEstimates::rows_of_groups`].
+#[derive(Clone, Copy, PartialEq)]
+struct Groups {
+    index: Oid,
+    columns: usize,
+    groups: f64,
+    direction: Direction,
+}
+
 /// The estimates of one planning.
 pub struct RangeEstimates<'a> {
     session: &'a Session,
@@ -79,14 +96,16 @@ pub struct RangeEstimates<'a> {
     /// The values of parameters, if they are there.
     params: Option<&'a [Value]>,
     noted: RefCell<Vec<NotedRange>>,
+    /// What has been asked about groups. A join is looked at many times until it has its order.
+    groups: RefCell<Vec<(Groups, Option<f64>)>>,
     would_block: Cell<bool>,
     is_unsure: Cell<bool>,
 }
 
 impl<'a> RangeEstimates<'a> {
     pub fn new(session: &'a Session, facts: &'a Facts<'a>, params: Option<&'a [Value]>) -> Self {
-        let (noted, would_block, is_unsure) = Default::default();
-        Self { session, facts, params, noted, would_block, is_unsure }
+        let (noted, groups, would_block, is_unsure) = Default::default();
+        Self { session, facts, params, noted, groups, would_block, is_unsure }
     }
 
     /// Whether an estimate is missing because a page was not in memory. No later check makes up for
@@ -115,7 +134,8 @@ impl<'a> RangeEstimates<'a> {
         live: f64,
         decides: Use,
     ) -> Option<f64> {
-        if bounds.list.is_some()
+        if matches!(bounds.list, Some(List::Array(_)))
+            || bounds.list.is_some() && bounds.are_keys_of(index)
             || bounds.exprs().next().is_none()
             || !bounds.exprs().all(Expr::is_same_for_all_rows)
         {
@@ -125,7 +145,9 @@ impl<'a> RangeEstimates<'a> {
         if !varies && !self.is_large_enough(live) {
             return None;
         }
-        let any_of = vec![bounds.made(index, table)];
+        let mut made = bounds.made(index, table);
+        let one_of = shortened(&mut made);
+        let any_of = vec![made];
         let range = IndexRange { index: Arc::clone(index), any_of, direction: Direction::Forward };
         let mut noted = self.noted.borrow_mut();
         if let Some(found) = noted.iter_mut().find(|found| found.range.is_same(&range)) {
@@ -135,12 +157,12 @@ impl<'a> RangeEstimates<'a> {
         if noted.iter().filter(|found| found.varies).count() >= MOST_NOTED {
             return None;
         }
-        let share = match self.params {
+        let known = match self.params {
             _ if !self.is_large_enough(live) => None,
             None if varies => None,
-            params => self.share(&range, params.unwrap_or_default()),
+            params => self.rows_within(&range, params.unwrap_or_default(), live),
         };
-        let known = share.map(|share| share * live);
+        let known = known.map(|rows| rows * one_of);
         let rows = known.unwrap_or_else(|| bounds_rows(index, bounds, live, |_| live.sqrt()).0);
         let is_known = known.is_some();
         let (size, blocks) = match self.is_large_enough(live) {
@@ -148,7 +170,7 @@ impl<'a> RangeEstimates<'a> {
             // It is looked at again when it has grown to this.
             false => (TableSize { live: FEWEST_ROWS, whole: FEWEST_ROWS }, FEWEST_BLOCKS),
         };
-        noted.push(NotedRange { range, rows, is_known, size, blocks, decides, varies });
+        noted.push(NotedRange { range, rows, one_of, is_known, size, blocks, decides, varies });
         known
     }
 
@@ -190,16 +212,19 @@ impl<'a> RangeEstimates<'a> {
         if !self.is_large_enough(live) {
             return None;
         }
-        match self.session.index_group_rows(index, columns, (groups, direction), live) {
-            Ok(rows) => rows,
-            Err(error) => {
-                if matches!(error, EngineError::WouldBlock) {
-                    self.would_block.set(true);
-                    self.is_unsure.set(true);
-                }
-                None
-            }
+        let asked = Groups { index: index.oid, columns, groups, direction };
+        let known = self.groups.borrow().iter().find(|known| known.0 == asked).map(|known| known.1);
+        if let Some(rows) = known {
+            return rows;
         }
+        let found = self.session.index_group_rows(index, columns, (groups, direction), live);
+        if let Err(EngineError::WouldBlock) = &found {
+            self.would_block.set(true);
+            self.is_unsure.set(true);
+        }
+        let rows = found.ok().flatten();
+        self.groups.borrow_mut().push((asked, rows));
+        rows
     }
 
     fn size(&self, table: &TableDef, live: f64) -> TableSize {
@@ -207,14 +232,27 @@ impl<'a> RangeEstimates<'a> {
         TableSize { live, whole: live.max(f64::from(blocks) * ROWS_OF_PAGE) }
     }
 
-    fn share(&self, range: &IndexRange, params: &[Value]) -> Option<f64> {
+    /// The rows within a range, of `live`. `None` also if the session would have to wait.
+    fn rows_within(&self, range: &IndexRange, params: &[Value], live: f64) -> Option<f64> {
         let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
         let (mut ranges, mut keys) = (KeyRanges::default(), KeyRange::default());
-        match share_of_index(self.session, range, &env, (&mut ranges, &mut keys)) {
-            Ok(share) => share,
+        let ask = |keys: &KeyRange| self.session.index_rows(&range.index, keys, live);
+        match sum_of_keys(range, &env, (&mut ranges, &mut keys), &ask) {
+            Ok(rows) => rows,
             Err(_) => {
                 self.would_block.set(true);
                 None
+            }
+        }
+    }
+
+    /// The plan follows the order of a table until enough rows are found. What other ranges have
+    /// decides how soon that is. `is_contested`: also other ranges of the table.
+    pub(super) fn follow_order(&self, table: &TableDef, is_contested: bool) {
+        for noted in &mut *self.noted.borrow_mut() {
+            let is_own = table.indexes.iter().any(|index| index.oid == noted.range.index.oid);
+            if !is_own || is_contested {
+                noted.decides = Use::Order;
             }
         }
     }
@@ -249,21 +287,28 @@ impl NotedRange {
         if blocks < FEWEST_BLOCKS {
             return Ok(true);
         }
-        let Some(share) = share_of_index(session, &self.range, env, scratch)? else {
-            return Ok(true);
-        };
         // The table has grown as the index has.
         let growth = f64::from(blocks) / f64::from(self.blocks.max(1));
         let TableSize { live, whole } = self.size;
-        let (now, size) = (share * live * growth, TableSize { live, whole: whole * growth });
+        let (live, whole) = (live * growth, whole * growth);
+        let index = &self.range.index;
+        let ask = |keys: &KeyRange| match self.decides {
+            Use::Order => session.index_rows(index, keys, live),
+            _ => session.index_share(index, keys).map(|share| share * live),
+        };
+        let Some(rows) = sum_of_keys(&self.range, env, scratch, &ask)? else {
+            return Ok(true);
+        };
+        let (now, size) = (rows * self.one_of, TableSize { live, whole });
         let slack = if self.is_known { SLACK } else { 1.0 };
         let is_as_whole = match self.is_known && self.size.is_read_whole(self.rows) {
             true => size.is_read_whole(now * slack),
             false => !size.is_read_whole(now / slack),
         };
-        let (then, now) = (self.rows.max(FEW), now.max(FEW));
-        let is_alike = then <= now * ANOTHER_CASE && now <= then * ANOTHER_CASE;
-        Ok(is_as_whole && (is_alike || self.decides == Use::Whole))
+        let few = if self.decides == Use::Order { 1.0 } else { FEW };
+        let is_less = self.rows.max(few) > now.max(few) * ANOTHER_CASE;
+        let is_more = now.max(FEW) > self.rows.max(FEW) * ANOTHER_CASE;
+        Ok(is_as_whole && (!is_less && !is_more || self.decides == Use::Whole))
     }
 }
 
@@ -273,26 +318,37 @@ impl IndexRange {
     }
 }
 
-/// The part of an index that is within a range. `None` if that can't be told: the values are none
-/// for the index, the index is damaged or has just been dropped. Running the plan shows it.
-fn share_of_index(
-    session: &Session,
+/// What an index answers for the keys of a range, added up. `None` if there is no answer: the
+/// values are none for the index, the index is damaged or has just been dropped. Running the plan
+/// shows it.
+fn sum_of_keys(
     range: &IndexRange,
     env: &Env<'_>,
     (ranges, keys): (&mut KeyRanges, &mut KeyRange),
+    ask: &dyn Fn(&KeyRange) -> EngineResult<f64>,
 ) -> Result<Option<f64>> {
     if ranges.fill(range, env).is_err() {
         return Ok(None);
     }
-    let mut share = 0.0;
+    let mut sum = 0.0;
     while ranges.next(keys) {
-        match session.index_share(&range.index, keys) {
-            Ok(part) => share += part,
+        match ask(keys) {
+            Ok(part) => sum += part,
             Err(error @ EngineError::WouldBlock) => return Err(SqlError::from(error)),
             Err(_) => return Ok(None),
         }
     }
-    Ok(Some(share))
+    Ok(Some(sum))
+}
+
+/// Leaves a few values of a long list, from all over it. Says how many each of them stands for.
+fn shortened(bounds: &mut KeyBounds) -> f64 {
+    let Some(KeyList::Items(items)) = &mut bounds.list else { return 1.0 };
+    let all = items.len();
+    let step = all.div_ceil(LONGEST_LIST).max(1);
+    let mut place = 0..;
+    items.retain(|_| place.next().is_some_and(|place: usize| place.is_multiple_of(step)));
+    all as f64 / items.len().max(1) as f64
 }
 
 /// Whether an expression may have another value when the plan is used again.

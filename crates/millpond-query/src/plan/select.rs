@@ -8,7 +8,7 @@ use millpond_syntax::tree::{
     SimpleSelect,
 };
 
-use super::access::{Conjuncts, IndexPart, Lookup, conjuncts};
+use super::access::{Conjuncts, IndexPart, Lookup, Sides, WantedOrder, conjuncts};
 use super::from::OnlyTable;
 use super::order::{extreme_key, orders_of_indexes};
 use super::range_estimates::Use;
@@ -76,7 +76,8 @@ impl Planner<'_> {
         let order = extreme.as_ref().unwrap_or(&sort);
         // The first rows of an index are those that are wanted; the table's may come late.
         let is_all = results.limit.is_none() || results.aggregates.is_some();
-        let (access, filter, is_ordered) = self.access(&table, condition.as_ref(), order, is_all);
+        let (access, filter, is_ordered) =
+            self.access(&table, condition.as_ref(), order, is_all)?;
         if !sort.is_empty() && !is_ordered && !matches!(access, Access::Point { .. }) {
             return Err(beyond("an order that no index has"));
         }
@@ -94,21 +95,23 @@ impl Planner<'_> {
     }
 
     /// How the rows of the only table are found, what that leaves to be filtered, and whether they
-    /// come in the wanted order. `is_all`: all of them are wanted.
+    /// come in the wanted order. `is_all`: all of them are wanted. An error if a plan of nodes may
+    /// find them faster.
     pub(super) fn access(
         &self,
         table: &TableDef,
         condition: Option<&Expr>,
         order: &[SortKey],
         is_all: bool,
-    ) -> (Access, Option<Expr>, bool) {
+    ) -> Result<(Access, Option<Expr>, bool)> {
         let lookup = Lookup::only(table);
         let conjuncts: Conjuncts<'_> = conjuncts(condition).iter().collect();
-        let wanted = orders_of_indexes(&lookup, self.indexes, order, &conjuncts);
+        let given_by = orders_of_indexes(&lookup, self.indexes, order, &conjuncts);
+        let wanted = WantedOrder { given_by: &given_by, is_weighed: false };
         let live = || self.indexes.live_rows(table) as f64;
         let known =
             |part: &IndexPart<'_>| self.ranges.known_rows_of_part(table, part, live(), Use::Rows);
-        let mut choice = access::choose(&lookup, self.indexes, &conjuncts, &wanted, &known);
+        let mut choice = access::choose(&lookup, self.indexes, &conjuncts, wanted, &known);
         if is_all
             && (order.is_empty() || !choice.is_ordered)
             && let Some(range) = choice.range()
@@ -117,8 +120,22 @@ impl Planner<'_> {
             choice = choice.without_index();
         }
         let is_ordered = choice.is_ordered;
+        let finds_sides = |place| {
+            let Some(sides) = Sides::of(&conjuncts, place) else { return false };
+            let choices = sides.choices(&lookup, self.indexes, &known).unwrap_or_default();
+            let mut indexes = choices.iter().filter_map(|choice| Some(choice.index()?.oid));
+            // One index alone has been looked at.
+            indexes.next().is_some_and(|first| indexes.any(|other| other != first))
+        };
+        if choice.is_contested {
+            return Err(beyond("an order that may cost more than a sort"));
+        }
+        let is_settled = choice.is_point() || is_ordered && !choice.is_whole_index();
+        if !is_settled && choice.places_left().any(finds_sides) {
+            return Err(beyond("an OR that several indexes serve"));
+        }
         let (access, filter) = choice.made();
-        (access, filter, is_ordered)
+        Ok((access, filter, is_ordered))
     }
 
     fn is_accelerated(&self, table: &TableDef, results: &Results) -> bool {

@@ -23,6 +23,23 @@ pub(crate) struct Choice<'c> {
     pub(crate) tids: Option<KnownTids<'c>>,
     /// Whether it gives the order that was wanted, or no more than one row.
     pub(crate) is_ordered: bool,
+    /// It reads a whole index for its order, and another index bounds the rows.
+    pub(crate) is_contested: bool,
+}
+
+/// An order that is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct WantedOrder<'w> {
+    /// The indexes that give it.
+    pub(crate) given_by: &'w [Ordered<'w>],
+    /// The caller weighs what the order costs. It does so where it is known how many rows another
+    /// index leads to.
+    pub(crate) is_weighed: bool,
+}
+
+impl WantedOrder<'_> {
+    /// No order.
+    pub(crate) const NONE: Self = Self { given_by: &[], is_weighed: false };
 }
 
 /// Places of rows that a condition names.
@@ -39,7 +56,7 @@ pub(crate) struct IndexPart<'c> {
     pub(crate) index: &'c Arc<IndexDef>,
     pub(crate) any_of: SmallVec<[Bounds<'c>; 1]>,
     /// The places of the conjuncts that need not be looked at again.
-    taken: Places,
+    pub(super) taken: Places,
 }
 
 pub(crate) type Places = SmallVec<[usize; 4]>;
@@ -64,12 +81,12 @@ pub(crate) enum List<'c> {
 pub(crate) type KnownRows<'k> = &'k dyn Fn(&IndexPart<'_>) -> Option<f64>;
 
 /// The best access for some conditions, in the wanted order if an index that serves them as well
-/// gives it. `wanted` are the indexes that give the order.
+/// gives it.
 pub(crate) fn choose<'c>(
     lookup: &Lookup<'c, '_>,
     indexes: &'c UsableIndexes<'_>,
     conjuncts: &'c [&'c Expr],
-    wanted: &[Ordered<'_>],
+    wanted: WantedOrder<'_>,
     known: KnownRows<'_>,
 ) -> Choice<'c> {
     let table = lookup.table;
@@ -79,8 +96,10 @@ pub(crate) fn choose<'c>(
         .enumerate()
         .filter_map(|(place, conjunct)| Alternatives::of(lookup, conjunct, place, conjuncts.len()))
         .collect();
-    let order_of = |index: &IndexDef| wanted.iter().find(|ordered| ordered.index.oid == index.oid);
+    let order_of =
+        |index: &IndexDef| wanted.given_by.iter().find(|given| given.index.oid == index.oid);
     let mut best: Option<(u32, IndexPart<'c>)> = None;
+    let mut is_bounded = false;
     for index in indexes.of(table) {
         let mut candidate = IndexPart::new(index, &usable);
         for alternatives in &ors {
@@ -98,12 +117,19 @@ pub(crate) fn choose<'c>(
         if score == 0 {
             continue;
         }
+        is_bounded |= candidate.score() > 0;
         let is_better = match &best {
             None => true,
             Some((most, part)) => {
-                let is_alike = order_of(index).is_some() == order_of(part.index).is_some();
-                let fewer = if is_alike { has_fewer(&candidate, part, known) } else { None };
-                fewer.unwrap_or(score > *most)
+                let (own, others) = (order_of(index).is_some(), order_of(part.index).is_some());
+                let is_known = |part| known(part).is_some();
+                let better = match (own, others) {
+                    _ if candidate.is_point() || part.is_point() => None,
+                    (true, false) => (wanted.is_weighed && is_known(part)).then_some(true),
+                    (false, true) => (wanted.is_weighed && is_known(&candidate)).then_some(false),
+                    _ => has_fewer(&candidate, part, known),
+                };
+                better.unwrap_or(score > *most)
             }
         };
         if is_better {
@@ -116,20 +142,18 @@ pub(crate) fn choose<'c>(
     };
     let Some((_, part)) = best.filter(|_| tids.is_none()) else {
         let is_ordered = tids.is_some_and(|tids| tids.is_one);
-        return Choice { table, conjuncts, part: None, tids, is_ordered };
+        return Choice { table, conjuncts, part: None, tids, is_ordered, is_contested: false };
     };
+    let is_contested = is_bounded && part.score() == 0;
     let ordered = order_of(part.index);
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = part.is_point() || ordered.is_some();
-    Choice { table, conjuncts, part: Some((part, direction)), tids, is_ordered }
+    Choice { table, conjuncts, part: Some((part, direction)), tids, is_ordered, is_contested }
 }
 
 /// Whether a part of an index leads to far fewer rows than another. `None` if about as many, or if
 /// that is not known.
 fn has_fewer(part: &IndexPart<'_>, than: &IndexPart<'_>, known: KnownRows<'_>) -> Option<bool> {
-    if part.is_point() || than.is_point() {
-        return None;
-    }
     let (rows, others) = (known(part)?.max(FEW), known(than)?.max(FEW));
     if rows * 2.0 < others {
         Some(true)
@@ -152,13 +176,27 @@ impl<'c> Choice<'c> {
             || self.tids.is_some_and(|tids| tids.is_one)
     }
 
+    /// The index that it reads.
+    pub(crate) fn index(&self) -> Option<&IndexDef> {
+        self.part.as_ref().map(|(part, _)| &**part.index)
+    }
+
+    /// Whether it reads an index without any bounds.
+    pub(crate) fn is_whole_index(&self) -> bool {
+        self.part.as_ref().is_some_and(|(part, _)| part.score() == 0)
+    }
+
     /// The conditions that it leaves to be filtered.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &'c Expr> {
+        self.places_left().filter_map(|place| self.conjuncts.get(place).copied())
+    }
+
+    /// Their places.
+    pub(crate) fn places_left(&self) -> impl Iterator<Item = usize> {
         let taken: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.taken);
         let by_place = self.tids.map(|tids| tids.conjunct);
-        let conjuncts = self.conjuncts.iter().enumerate();
         let is_left = move |place: &usize| !taken.contains(place) && Some(*place) != by_place;
-        conjuncts.filter(move |(place, _)| is_left(place)).map(|(_, conjunct)| *conjunct)
+        (0..self.conjuncts.len()).filter(is_left)
     }
 
     /// The same without the index: all rows, page by page.
@@ -325,6 +363,12 @@ impl<'c> Bounds<'c> {
         };
         let ends = self.from.iter().chain(&self.to).map(|(end, _)| *end);
         self.equal.iter().copied().chain(list).chain(ends)
+    }
+
+    /// Whether they are whole keys of a unique index, which have one row at most.
+    pub(crate) fn are_keys_of(&self, index: &IndexDef) -> bool {
+        let columns = self.equal.len() + usize::from(self.list.is_some());
+        index.unique && columns == index.columns.len()
     }
 
     /// How much they promise to leave out; 0 if nothing.

@@ -6,10 +6,11 @@
 //! then a list of values or a range on the next. What is taken this way is exact and leaves the
 //! filter. A value beyond the range of the column's type gives no rows, or an open end, when the
 //! key is made. A conjunct that is an OR can be taken if each of its sides gives a part of one
-//! index.
+//! index; if the parts are of several, a plan of nodes reads one after the other ([`Sides`]).
 
 mod choice;
 mod sargable;
+mod sides;
 
 use std::sync::Arc;
 
@@ -20,10 +21,13 @@ use crate::DataType;
 use crate::analyze::tree::{SystemColumn, slot_of};
 use crate::expr::Expr;
 
-pub(crate) use choice::{Bounds, Choice, IndexPart, List, Places, choose, leading_bounds};
+pub(crate) use choice::{
+    Bounds, Choice, IndexPart, List, Places, WantedOrder, choose, leading_bounds,
+};
 pub(crate) use sargable::Conjuncts;
 pub(super) use sargable::fixed_columns;
 pub use sargable::{all_of, conjuncts, in_order};
+pub(crate) use sides::Sides;
 
 /// A value for a key column: an expression that is the same for all rows of the table, and the
 /// column's type.

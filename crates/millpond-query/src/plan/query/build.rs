@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::Planning;
 use super::conditions::{Conditions, Places, Progress};
 use super::method::{Joined, Method};
-use super::node::{Demand, HashJoin, NestedLoop, Node, Sample, Scan};
+use super::node::{HashJoin, NestedLoop, Node, Sample, Scan};
 use super::order::{Part, Way};
 use super::problem::{Alone, Dependent, FullJoin, Item, Problem, Relation};
 use super::select::Path;
 use super::slot_set::SlotSet;
-use super::wanted::Wanted;
+use super::wanted::{Read, Wanted};
 use crate::analyze::tree::{JoinKind, Query, Slot};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::access::all_of;
+use crate::plan::access::{Choice, all_of};
 use crate::plan::{Access, SortKey};
 
 impl Planning<'_> {
@@ -26,10 +26,14 @@ impl Planning<'_> {
         wanted: Wanted<'_>,
     ) -> Result<Path> {
         let conditions = Conditions::new(self, problem, more);
-        let stops_early = wanted.sort.is_empty() && wanted.limit.is_some();
-        let around = std::mem::replace(&mut self.stops_early, stops_early);
+        let read = match (wanted.limit, wanted.sort) {
+            (None, _) => Read::All,
+            (Some(_), []) => Read::First,
+            (Some(_), _) => Read::FirstInOrder,
+        };
+        let around = std::mem::replace(&mut self.read, read);
         let path = self.solve_under(problem, &conditions, wanted);
-        self.stops_early = around;
+        self.read = around;
         path
     }
 
@@ -169,13 +173,16 @@ impl Planning<'_> {
     ) -> Result<Node> {
         if let Relation::Table { slot, table, alias } = &item.relation {
             let ready = conditions.all(ready);
-            let (access, filter) = self.table_path(*slot, table, &ready, sort).choice.made();
-            if matches!(access, Access::Heap) {
+            let path = self.table_path(*slot, table, &ready, sort);
+            let Choice { is_ordered, is_contested, .. } = path.choice;
+            if self.read == Read::FirstInOrder && !sort.is_empty() && is_ordered {
+                self.ranges.follow_order(table, is_contested);
+            }
+            let node = self.table_node((*slot, table, alias), &ready, path);
+            if let Node::Scan(Scan { access: Access::Heap, .. }) = &node {
                 self.read_through += self.live_rows(table) as f64;
             }
-            let (slot, table, alias) = (*slot, Arc::clone(table), (*alias).to_owned());
-            let (gathers, demand) = (false, Demand::default());
-            return Ok(Node::Scan(Scan { slot, table, alias, access, filter, gathers, demand }));
+            return Ok(node);
         }
         let more: Places = ready.iter().filter(|place| !own.contains(place)).copied().collect();
         if !more.is_empty()

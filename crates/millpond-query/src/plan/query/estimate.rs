@@ -10,20 +10,17 @@ use millpond_engine::catalog::{IndexDef, TableDef};
 use super::Planning;
 use super::node::SlotKind;
 use crate::DataType;
-use crate::analyze::tree::{self, Slot, slot_of};
+use crate::analyze::tree::{self, slot_of};
 use crate::expr::{Compare, Expr};
-use crate::plan::SortKey;
-use crate::plan::access::{self, Bounds, Choice, IndexPart, List, Lookup, Places, leading_bounds};
-use crate::plan::order::orders_of_indexes;
-use crate::plan::range_estimates::Use;
+use crate::plan::access::{Bounds, List};
 use crate::types::array::array_of;
 
 /// To find the first row of a key.
-const LOOKUP: f64 = 5.0;
+pub(super) const LOOKUP: f64 = 5.0;
 /// A row that an index leads to.
-const INDEXED_ROW: f64 = 1.5;
+pub(super) const INDEXED_ROW: f64 = 1.5;
 /// The same, when a whole index is read: the rows are all over the table.
-const SCATTERED_ROW: f64 = 3.0;
+pub(super) const SCATTERED_ROW: f64 = 3.0;
 /// To keep a row in a hash table or another store.
 pub(super) const KEEP: f64 = 1.0;
 /// To look for a row in a hash table, or to look at a kept one.
@@ -42,108 +39,7 @@ const OF_FEW_VALUES: f64 = 0.5;
 /// Rows of a relation of which nothing is known.
 pub(super) const UNKNOWN_ROWS: f64 = 100.0;
 
-/// How the rows of a table are found, and what that costs.
-pub(super) struct TablePath<'c> {
-    pub(super) choice: Choice<'c>,
-    pub(super) rows: f64,
-    pub(super) cost: f64,
-    /// Columns of other relations are among the keys.
-    pub(super) by_key: bool,
-}
-
 impl Planning<'_> {
-    /// How the rows of a table are found under conditions on it and rows that are there already.
-    pub(super) fn table_path<'c>(
-        &'c self,
-        slot: Slot,
-        table: &'c TableDef,
-        conjuncts: &'c [&'c Expr],
-        sort: &[SortKey],
-    ) -> TablePath<'c> {
-        // A column within a subquery may stand for one of the table.
-        let known = |column: usize| match self.substituted.contains_key(&slot_of(column).0) {
-            true => !self.slots_of(&Expr::Column(column)).contains(slot),
-            false => slot_of(column).0 != slot,
-        };
-        let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
-        let wanted = orders_of_indexes(&lookup, self.indexes, sort, conjuncts);
-        let live = self.live(table);
-        let in_part =
-            |part: &IndexPart<'_>| self.ranges.known_rows_of_part(table, part, live, Use::Rows);
-        let choice = access::choose(&lookup, self.indexes, conjuncts, &wanted, &in_part);
-        let (rows, cost, by_key) = match &choice.part {
-            None => match &choice.tids {
-                None => (live, live, false),
-                Some(tids) => {
-                    let rows = match tids.list {
-                        List::Items(items) => items.len() as f64,
-                        List::Array(array) => elements(array),
-                    };
-                    (rows, rows * INDEXED_ROW, tids.exprs().iter().any(varies))
-                }
-            },
-            Some((part, _)) => {
-                let (rows, cost) = match choice.is_point() {
-                    true => (1.0, LOOKUP + INDEXED_ROW),
-                    false => self.rows_of_part(table, part, live),
-                };
-                (rows, cost, part.exprs().any(varies))
-            }
-        };
-        let rows = rows
-            * match choice.is_point() {
-                true => self.selectivity(choice.rest()),
-                false => {
-                    let rest: Vec<&Expr> = choice.rest().collect();
-                    self.selectivity_by_indexes(slot, table, &rest, live)
-                }
-            };
-        // For many keys a filter leaves less than a row of each.
-        let rows = if by_key { rows } else { rows.max(1.0) };
-        if !self.stops_early
-            && (sort.is_empty() || !choice.is_ordered)
-            && let Some(range) = choice.range()
-            && self.ranges.is_read_whole(table, range, live, self.range_use())
-        {
-            return TablePath { choice: choice.without_index(), rows, cost: live, by_key };
-        }
-        TablePath { choice, rows, cost, by_key }
-    }
-
-    fn rows_of_part(&self, table: &TableDef, part: &IndexPart<'_>, live: f64) -> (f64, f64) {
-        let (mut rows, mut lookups, mut is_whole) = (0.0_f64, 0.0, false);
-        for bounds in &part.any_of {
-            let of_key = |value: &Expr| self.rows_of_key(value, live);
-            let (guess, own_lookups) = bounds_rows(part.index, bounds, live, of_key);
-            let known = self.ranges.known_rows(table, part.index, bounds, live, self.range_use());
-            let own_rows = known.unwrap_or_else(|| {
-                let Some(share) = self.known_ends(table, part, bounds, live) else { return guess };
-                let equal = Bounds { equal: bounds.equal.clone(), ..Bounds::default() };
-                (bounds_rows(part.index, &equal, live, of_key).0 * share).max(1.0)
-            });
-            rows += own_rows;
-            lookups += own_lookups;
-            let Bounds { equal, list, from, to } = bounds;
-            is_whole |= equal.is_empty() && list.is_none() && from.is_none() && to.is_none();
-        }
-        let rows = rows.min(live).max(1.0);
-        let each = if is_whole { SCATTERED_ROW } else { INDEXED_ROW };
-        (rows, LOOKUP * lookups + each * rows)
-    }
-
-    /// Rows that have one value in a column of an index. They are counted as if each row of the
-    /// table that the value comes from had as many.
-    fn rows_of_key(&self, value: &Expr, live: f64) -> f64 {
-        let guess = live.sqrt();
-        match value {
-            Expr::Column(column) => match self.live_of(*column) {
-                Some(others) => (live / others).clamp(1.0, guess),
-                None => guess,
-            },
-            _ => guess,
-        }
-    }
-
     /// The rows of a table, as far as known.
     pub(super) fn live(&self, table: &TableDef) -> f64 {
         let beside_large = self.largest_table >= LARGE_ROWS;
@@ -158,7 +54,7 @@ impl Planning<'_> {
     }
 
     /// The rows of the table of a column, if it is a table's.
-    fn live_of(&self, column: usize) -> Option<f64> {
+    pub(super) fn live_of(&self, column: usize) -> Option<f64> {
         self.table_of(column).map(|table| self.live(table))
     }
 
@@ -180,7 +76,7 @@ impl Planning<'_> {
 
     /// How many values a column has. A key has as many as its table has rows. What must be equal to
     /// a key has as many as the key. Of others nothing is known.
-    fn distinct_values(&self, column: usize) -> f64 {
+    pub(super) fn distinct_values(&self, column: usize) -> f64 {
         let Some(live) = self.live_of(column) else { return UNKNOWN_ROWS };
         let equal = self.equal_columns.iter().find(|columns| columns.contains(&column));
         let columns = equal.map_or(std::slice::from_ref(&column), Vec::as_slice);
@@ -253,7 +149,7 @@ pub(in crate::plan) fn bounds_rows(
         };
         equal += 1;
     }
-    let is_key = index.unique && equal == index.columns.len();
+    let is_key = bounds.are_keys_of(index);
     if bounds.list.is_some() || is_key {
         let each = if is_key { 1.0 } else { live.powf(1.0 / (equal as f64 + 1.0)) };
         rows = rows.min(each * lookups);
@@ -263,84 +159,20 @@ pub(in crate::plan) fn bounds_rows(
 }
 
 /// How many times fewer rows one or two bounds of a range are taken to leave.
-const GUESSED_ENDS: [f64; 3] = [1.0, 3.0, 200.0];
+pub(super) const GUESSED_ENDS: [f64; 3] = [1.0, 3.0, 200.0];
 
-fn ends_of(bounds: &Bounds<'_>) -> usize {
+pub(super) fn ends_of(bounds: &Bounds<'_>) -> usize {
     usize::from(bounds.from.is_some()) + usize::from(bounds.to.is_some())
 }
 
 /// Whether a key is another for each row outside.
-fn varies(value: &Expr) -> bool {
+pub(super) fn varies(value: &Expr) -> bool {
     let mut varies = false;
     value.walk_all(&mut |e| varies |= matches!(e, Expr::Column(_)));
     varies
 }
 
 impl Planning<'_> {
-    /// What the number of rows within a range decides: with one table only how it is read.
-    fn range_use(&self) -> Use {
-        if self.tables.len() > 1 { Use::Rows } else { Use::Whole }
-    }
-
-    /// The part of a table's rows that meet some conditions. The planner asks indexes about single
-    /// columns.
-    fn selectivity_by_indexes(
-        &self,
-        slot: Slot,
-        table: &TableDef,
-        conjuncts: &[&Expr],
-        live: f64,
-    ) -> f64 {
-        let first_column = slot.first_column();
-        let lookup = Lookup { table, first_column, known: &|_| false };
-        let (mut known, mut taken) = (1.0, Places::new());
-        if !conjuncts.is_empty() && self.ranges.is_large_enough(live) {
-            for index in self.indexes.of(table) {
-                let (bounds, places) = leading_bounds(&lookup, index, conjuncts);
-                let is_new = !places.iter().any(|place| taken.contains(place));
-                if is_new && let Some(share) = self.share_of(table, index, &bounds, live) {
-                    known *= share;
-                    taken.extend(places);
-                }
-            }
-        }
-        let rest = conjuncts.iter().enumerate().filter(|(place, _)| !taken.contains(place));
-        known * self.selectivity(rest.map(|(_, conjunct)| *conjunct))
-    }
-
-    /// The part of rows within the range of a column that follows a key in an index, if another
-    /// index begins with it.
-    fn known_ends(
-        &self,
-        table: &TableDef,
-        part: &IndexPart<'_>,
-        bounds: &Bounds<'_>,
-        live: f64,
-    ) -> Option<f64> {
-        if bounds.equal.is_empty() || ends_of(bounds) == 0 || !self.ranges.is_large_enough(live) {
-            return None;
-        }
-        let column = part.index.columns.get(bounds.equal.len())?.column;
-        let begins = |index: &&Arc<IndexDef>| {
-            index.columns.first().is_some_and(|first| first.column == column)
-        };
-        let index = self.indexes.of(table).find(begins)?;
-        let ends = Bounds { from: bounds.from, to: bounds.to, ..Bounds::default() };
-        self.share_of(table, index, &ends, live)
-    }
-
-    /// The part of rows within bounds, if it can be known.
-    fn share_of(
-        &self,
-        table: &TableDef,
-        index: &Arc<IndexDef>,
-        bounds: &Bounds<'_>,
-        live: f64,
-    ) -> Option<f64> {
-        let rows = self.ranges.known_rows(table, index, bounds, live, Use::Rows)?;
-        Some((rows / live).min(1.0))
-    }
-
     /// The part of rows that meet some conditions.
     pub(super) fn selectivity<'e>(&self, conjuncts: impl Iterator<Item = &'e Expr>) -> f64 {
         let part = |conjunct: &Expr| match self.has_few_values(conjunct) {
@@ -389,7 +221,7 @@ fn one(conjunct: &Expr) -> f64 {
 }
 
 /// How many elements an array has. One that is not known yet has as many as PostgreSQL assumes.
-fn elements(array: &Expr) -> f64 {
+pub(super) fn elements(array: &Expr) -> f64 {
     const UNKNOWN: f64 = 10.0;
     match array {
         Expr::Const(value) => array_of(&value.as_datum()).map_or(0.0, |a| a.iter().count() as f64),

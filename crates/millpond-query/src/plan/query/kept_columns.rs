@@ -79,7 +79,10 @@ impl Uses {
         };
         each_own(node, &mut |e| self.of_expr(e, scanned));
         match node {
-            Node::Append { inputs, .. } => inputs.iter().for_each(|(_, slot)| self.add_all(*slot)),
+            Node::Append { slot, inputs } => {
+                let others = inputs.iter().filter(|(_, input)| input != slot);
+                others.for_each(|(_, input)| self.add_all(*input));
+            }
             Node::SetOp { left, right, .. } => {
                 self.add_all(left.1);
                 self.add_all(right.1);

@@ -3,16 +3,20 @@
 use smallvec::SmallVec;
 
 use super::Planning;
-use super::conditions::{Conditions, Places};
-use super::estimate::{GIVE, KEEP, PROBE};
+use super::conditions::{Conditions, Places, Progress};
+use super::estimate::{GIVE, INDEXED_ROW, KEEP, LOOKUP, PROBE, UNKNOWN_ROWS};
 use super::order::Way;
 use super::problem::{Dependent, Item, Problem, Relation};
 use super::slot_set::SlotSet;
+use super::table_path::Estimate;
 use super::wanted::Wanted;
 use crate::analyze::tree::JoinKind;
 use crate::error::Result;
 use crate::expr::{Compare, Expr};
 use crate::plan::SortKey;
+
+/// Looking at more rows of a key for each row of the other side takes long.
+const LONG_WALK: f64 = 4.0;
 
 /// How a relation is joined to the rows so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +68,30 @@ impl Planning<'_> {
         let lateral = dependent.lateral.intersects(&problem.slots());
         let right = &dependent.right;
         let keyed = Conditions::new(self, right, &dependent.on);
-        let keyed = self.nested(|p| p.way(right, &keyed, Wanted::default()))?.cost();
+        let is_first_enough =
+            matches!(kind, JoinKind::Semi | JoinKind::Anti) && self.matches_all(right, &keyed);
+        let mut keyed = self.nested(|p| p.way(right, &keyed, Wanted::default()))?.cost();
+        if is_first_enough {
+            keyed.cost = keyed.cost.min(LOOKUP + INDEXED_ROW);
+        }
         if lateral {
             return Ok(Side { keyed, alone: keyed, lateral, kind });
         }
         let alone = Conditions::new(self, right, &[]);
         let alone = self.nested(|p| p.way(right, &alone, Wanted::default()))?.cost();
         Ok(Side { keyed, alone, lateral, kind })
+    }
+
+    /// Whether all rows that an index finds match: nothing is left to be filtered.
+    fn matches_all(&self, right: &Problem<'_>, conditions: &Conditions<'_>) -> bool {
+        let ([item], []) = (right.items.as_slice(), right.dependents.as_slice()) else {
+            return false;
+        };
+        let Relation::Table { slot, table, .. } = &item.relation else { return false };
+        let ready = Progress::new(conditions).ready(conditions, &item.slots);
+        let ready = conditions.all(&ready);
+        let path = self.table_path(*slot, table, &ready, &[]);
+        path.estimate.by_key && path.choice.rest().next().is_none()
     }
 
     /// How to join a relation, what it costs, and how many rows there are then.
@@ -110,7 +131,7 @@ impl Planning<'_> {
         if lateral || on.is_empty() && way.one_row {
             return inner;
         }
-        let swapped = outer < alone.rows;
+        let swapped = outer < alone.rows && !self.walks_long(kind, outer, on, slots);
         let (built, probed) = if swapped { (outer, alone.rows) } else { (alone.rows, outer) };
         let hash = alone.cost + built * KEEP + probed * PROBE + given;
         let hash = (hash, Method::Hash { swapped }, rows);
@@ -123,6 +144,20 @@ impl Planning<'_> {
             (false, true) => hash,
             (false, false) => kept,
         }
+    }
+
+    /// Whether a semi-join that hashes the outer rows would look at many of them again and again:
+    /// those of a key that do not meet a condition beside it. (The other way round, the first that
+    /// does is enough.)
+    fn walks_long(&self, kind: JoinKind, outer: f64, on: &[&Expr], slots: Joined<'_>) -> bool {
+        let keys = on.iter().filter_map(|conjunct| self.join_key(conjunct, slots));
+        let mut values = keys.map(|(outer, _)| match outer {
+            Expr::Column(column) => self.distinct_values(*column),
+            _ => UNKNOWN_ROWS,
+        });
+        matches!(kind, JoinKind::Semi | JoinKind::Anti)
+            && on.iter().any(|conjunct| self.join_key(conjunct, slots).is_none())
+            && values.all(|values| outer > values * LONG_WALK)
     }
 
     /// The two sides of an equality between the rows so far and a relation's. Each may also use
@@ -178,7 +213,7 @@ impl Planning<'_> {
             let ready = conditions.all(ready);
             let path = self.table_path(*slot, table, &ready, sort);
             let one_row = path.choice.is_point();
-            let (rows, cost, by_key) = (path.rows, path.cost, path.by_key);
+            let Estimate { rows, cost, by_key } = path.estimate;
             return Ok(Cost { rows, cost, by_key, one_row });
         }
         let own = &conditions.own[at];

@@ -40,6 +40,7 @@ mod shown;
 mod slot_set;
 mod strict;
 mod sublink;
+mod table_path;
 mod unused;
 mod wanted;
 
@@ -90,8 +91,8 @@ struct Planning<'a> {
     /// Groups of columns that the join that is being ordered makes equal.
     equal_columns: Rc<[Vec<usize>]>,
     waits: bool,
-    /// Of what is being solved only the first rows are wanted, in any order.
-    stops_early: bool,
+    /// What is wanted of what is being solved.
+    read: wanted::Read,
     /// How many rows are wanted of the query that is planned next, in any order: a guess.
     rows_wanted: Option<f64>,
     /// Whether EXPLAIN shows the subqueries of what is being finished.
@@ -155,7 +156,7 @@ impl<'a> Planner<'a> {
             largest_table: 0,
             equal_columns: Rc::default(),
             waits: false,
-            stops_early: false,
+            read: wanted::Read::All,
             rows_wanted: None,
             shows: true,
             parts: 0,

@@ -207,8 +207,9 @@ impl Names {
             }
             Node::Append { slot, inputs } => {
                 let of_first = inputs.first().and_then(|(_, first)| self.computed.get(first));
-                let columns = of_first.cloned().unwrap_or_default();
-                self.computed.insert(*slot, columns);
+                if let Some(columns) = of_first.cloned() {
+                    self.computed.insert(*slot, columns);
+                }
             }
             Node::SetOp { slot, left, .. } => {
                 let columns = self.computed.get(&left.1).cloned().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use super::Planning;
 use super::conditions::Conditions;
-use super::estimate::{KEEP, TablePath};
+use super::estimate::KEEP;
 use super::from::{Around, item_of, plain_select};
 use super::method::Joined;
 use super::problem::{Dependent, Item, Problem, Relation, Unique};
@@ -152,14 +152,14 @@ impl Planning<'_> {
         let is_own = |e: &&Expr| self.slots_of(e).is_within(slots, slots);
         let own: Conjuncts<'_> = problem.conjuncts.iter().filter(is_own).collect();
         let with_keys: Conjuncts<'_> = own.iter().copied().chain(&dependent.on).collect();
-        let alone = self.table_path(*slot, table, &own, &[]).cost;
-        let TablePath { by_key, cost: keyed, .. } = self.table_path(*slot, table, &with_keys, &[]);
-        if !by_key || keyed >= alone {
+        let alone = self.table_path(*slot, table, &own, &[]).estimate.cost;
+        let keyed = self.table_path(*slot, table, &with_keys, &[]).estimate;
+        if !keyed.by_key || keyed.cost >= alone {
             return Ok(None);
         }
         let conditions = Conditions::new(self, &dependent.right, &[]);
         let right = self.nested(|p| p.way(&dependent.right, &conditions, Wanted::default()))?;
-        let driven = right.cost + right.rows * (KEEP + keyed);
+        let driven = right.cost + right.rows * (KEEP + keyed.cost);
         Ok((driven < alone).then_some(keys))
     }
 }

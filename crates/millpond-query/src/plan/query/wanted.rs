@@ -21,6 +21,16 @@ pub(super) struct Wanted<'s> {
     pub(super) or_hashed: bool,
 }
 
+/// Which rows are read of a join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    All,
+    /// The first ones, in any order.
+    First,
+    /// The first ones in an order.
+    FirstInOrder,
+}
+
 impl Wanted<'_> {
     /// What a way costs together with what makes the order of it.
     pub(super) fn total(&self, way: &Way) -> f64 {
