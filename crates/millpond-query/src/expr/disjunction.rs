@@ -16,6 +16,14 @@ pub(super) fn careful_disjunction(arms: Vec<Expr>) -> Expr {
     factored_out(arms, cannot_fail)
 }
 
+/// The condition that holds when one of these does.
+pub(crate) fn one_of(mut arms: Vec<Expr>) -> Expr {
+    match (arms.len(), arms.pop()) {
+        (1, Some(one)) => one,
+        (_, last) => Expr::Or(arms.into_iter().chain(last).collect()),
+    }
+}
+
 fn cannot_fail(e: &Expr) -> bool {
     let mut is_safe = true;
     e.walk(&mut |part| {

@@ -63,6 +63,20 @@ impl Expr {
         varies
     }
 
+    /// Whether it uses a column, within a subquery, too.
+    pub(crate) fn has_column(&self) -> bool {
+        let mut found = false;
+        self.walk_all(&mut |e| found |= matches!(e, Expr::Column(_)));
+        found
+    }
+
+    /// Whether it has a subquery that has no plan yet.
+    pub(crate) fn has_subquery(&self) -> bool {
+        let mut found = false;
+        self.walk_all(&mut |e| found |= matches!(e, Expr::Subquery(_)));
+        found
+    }
+
     /// Whether it reads no row, in the row's place or by a query, and has one value for all rows.
     pub(crate) fn is_same_for_all_rows(&self) -> bool {
         let mut has_query = false;

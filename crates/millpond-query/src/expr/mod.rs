@@ -28,6 +28,7 @@ mod stored;
 pub(crate) mod tests;
 pub mod types;
 
+pub(crate) use disjunction::one_of;
 pub use env::{Env, Facts};
 pub(crate) use func::Definition;
 pub(crate) use func::array::ElementComparison;

@@ -28,7 +28,8 @@ const FEWEST_ROWS: f64 = 10_000.0;
 const FEWEST_BLOCKS: u32 = 12;
 /// This many times more or fewer rows are another case, for which another plan may be better.
 const ANOTHER_CASE: f64 = 4.0;
-/// All that is smaller is one case. It is more than a leaf has: executions don't look at leaves.
+/// All that is smaller is one case. It is more than a leaf has: only plans that follow an order
+/// look at leaves again before an execution.
 pub(super) const FEW: f64 = 1_000.0;
 /// Of a longer list this many values stand for all.
 const LONGEST_LIST: usize = 16;
@@ -60,8 +61,8 @@ pub(super) enum Use {
 pub(crate) struct NotedRange {
     range: IndexRange,
     rows: f64,
-    /// The range has one of so many values of a list.
-    one_of: f64,
+    /// Of a long list the range has a few values. This is how many each of them stands for.
+    stands_for: f64,
     /// Its values were known. If not, the rows are a guess.
     is_known: bool,
     size: TableSize,
@@ -146,7 +147,7 @@ impl<'a> RangeEstimates<'a> {
             return None;
         }
         let mut made = bounds.made(index, table);
-        let one_of = shortened(&mut made);
+        let stands_for = shortened(&mut made);
         let any_of = vec![made];
         let range = IndexRange { index: Arc::clone(index), any_of, direction: Direction::Forward };
         let mut noted = self.noted.borrow_mut();
@@ -162,7 +163,7 @@ impl<'a> RangeEstimates<'a> {
             None if varies => None,
             params => self.rows_within(&range, params.unwrap_or_default(), live),
         };
-        let known = known.map(|rows| rows * one_of);
+        let known = known.map(|rows| rows * stands_for);
         let rows = known.unwrap_or_else(|| bounds_rows(index, bounds, live, |_| live.sqrt()).0);
         let is_known = known.is_some();
         let (size, blocks) = match self.is_large_enough(live) {
@@ -170,7 +171,7 @@ impl<'a> RangeEstimates<'a> {
             // It is looked at again when it has grown to this.
             false => (TableSize { live: FEWEST_ROWS, whole: FEWEST_ROWS }, FEWEST_BLOCKS),
         };
-        noted.push(NotedRange { range, rows, one_of, is_known, size, blocks, decides, varies });
+        noted.push(NotedRange { range, rows, stands_for, is_known, size, blocks, decides, varies });
         known
     }
 
@@ -299,7 +300,7 @@ impl NotedRange {
         let Some(rows) = sum_of_keys(&self.range, env, scratch, &ask)? else {
             return Ok(true);
         };
-        let (now, size) = (rows * self.one_of, TableSize { live, whole });
+        let (now, size) = (rows * self.stands_for, TableSize { live, whole });
         let slack = if self.is_known { SLACK } else { 1.0 };
         let is_as_whole = match self.is_known && self.size.is_read_whole(self.rows) {
             true => size.is_read_whole(now * slack),

@@ -10,7 +10,7 @@ use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
 use crate::expr::types::{Category, Ty, category, comparable, is_int, unmodified};
-use crate::expr::{Compare, Expr, Func, Like};
+use crate::expr::{Compare, Expr, Func, Like, one_of};
 
 /// The items of IN as PostgreSQL compares with them. Several without a column are an array, which
 /// comes first. So a later item that fails is not computed if one of these is equal.
@@ -331,26 +331,17 @@ fn is_escaped(name: &[Name]) -> bool {
 /// `value [NOT] IN (items)`. With columns among the items it is an OR of equalities, each of which
 /// an index may serve or a join may use.
 fn is_in(value: Expr, items: Vec<Expr>, negated: bool) -> Expr {
-    let mut has_query = false;
-    value.walk_all(&mut |e| has_query |= matches!(e, Expr::Subquery(_)));
-    let has_column = |item: &Expr| {
-        let mut found = false;
-        item.walk_all(&mut |e| found |= matches!(e, Expr::Column(_)));
-        found
-    };
-    if negated || has_query || value.is_volatile() || !items.iter().any(has_column) {
+    if negated || value.has_subquery() || value.is_volatile() || !items.iter().any(Expr::has_column)
+    {
         return Expr::In(Box::new(value), in_order(items), negated);
     }
     let (columns, others): (Vec<Expr>, Vec<Expr>) =
-        in_order(items).into_iter().partition(has_column);
+        in_order(items).into_iter().partition(Expr::has_column);
     let mut sides = Vec::with_capacity(columns.len() + 1);
     if !others.is_empty() {
         sides.push(Expr::In(Box::new(value.clone()), others, false));
     }
     let equal = |item| Expr::Compare(Compare::Eq, Box::new((value.clone(), item)));
     sides.extend(columns.into_iter().map(equal));
-    match (sides.len(), sides.pop()) {
-        (1, Some(one)) => one,
-        (_, last) => Expr::Or(sides.into_iter().chain(last).collect()),
-    }
+    one_of(sides)
 }

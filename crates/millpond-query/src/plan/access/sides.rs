@@ -11,7 +11,7 @@ use millpond_engine::table::Direction;
 use super::choice::{Choice, IndexPart, KnownRows, WantedOrder, choose};
 use super::sargable::{Conjuncts, conjuncts, disjuncts};
 use super::{Access, IndexRange, Lookup, all_of};
-use crate::expr::Expr;
+use crate::expr::{Expr, one_of};
 use crate::plan::UsableIndexes;
 
 /// The sides of an OR, each with the conjuncts beside the OR.
@@ -76,7 +76,8 @@ impl<'c> Sides<'c> {
             // First: of a row that has been given nothing else is computed, which might fail.
             let mut filter = Vec::new();
             if !before.is_empty() {
-                filter.push(Expr::IsBool(Box::new(any(before.clone())), Some(true), true));
+                let given = Box::new(one_of(before.clone()));
+                filter.push(Expr::IsBool(given, Some(true), true));
             }
             filter.extend(self.left(&sides));
             before.extend(own);
@@ -97,7 +98,7 @@ impl<'c> Sides<'c> {
             (0..conjuncts(Some(*side)).len()).all(|place| part.taken.contains(&place))
         };
         if !sides.iter().all(is_exact) {
-            left.push(any(sides.iter().map(|(side, _)| (*side).clone()).collect()));
+            left.push(one_of(sides.iter().map(|(side, _)| (*side).clone()).collect()));
         }
         left
     }
@@ -105,11 +106,3 @@ impl<'c> Sides<'c> {
 
 /// An access, and the condition that it leaves to be filtered.
 pub(crate) type Found = (Access, Option<Expr>);
-
-/// The condition that holds when one of these does.
-fn any(mut sides: Vec<Expr>) -> Expr {
-    match (sides.len(), sides.pop()) {
-        (1, Some(one)) => one,
-        (_, last) => Expr::Or(sides.into_iter().chain(last).collect()),
-    }
-}

@@ -165,13 +165,6 @@ pub(super) fn ends_of(bounds: &Bounds<'_>) -> usize {
     usize::from(bounds.from.is_some()) + usize::from(bounds.to.is_some())
 }
 
-/// Whether a key is another for each row outside.
-pub(super) fn varies(value: &Expr) -> bool {
-    let mut varies = false;
-    value.walk_all(&mut |e| varies |= matches!(e, Expr::Column(_)));
-    varies
-}
-
 impl Planning<'_> {
     /// The part of rows that meet some conditions.
     pub(super) fn selectivity<'e>(&self, conjuncts: impl Iterator<Item = &'e Expr>) -> f64 {

@@ -44,9 +44,7 @@ impl<'q> FirstRows<'q> {
 
 /// Whether a value may be computed for the order and again for the result.
 fn is_cheap(target: &Expr) -> bool {
-    let mut has_query = false;
-    target.walk_all(&mut |e| has_query |= matches!(e, Expr::Subquery(_)));
-    !has_query && !target.is_volatile()
+    !target.has_subquery() && !target.is_volatile()
 }
 
 /// LIMIT plus OFFSET; NULL, which is no limit, if that is beyond all numbers.

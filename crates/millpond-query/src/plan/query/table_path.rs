@@ -7,7 +7,7 @@ use millpond_engine::table::Direction;
 
 use super::Planning;
 use super::estimate::{
-    GUESSED_ENDS, INDEXED_ROW, LOOKUP, SCATTERED_ROW, bounds_rows, elements, ends_of, varies,
+    GUESSED_ENDS, INDEXED_ROW, LOOKUP, SCATTERED_ROW, bounds_rows, elements, ends_of,
 };
 use super::node::{Demand, Node, Scan, SlotKind};
 use super::wanted::Read;
@@ -112,13 +112,16 @@ impl Planning<'_> {
             let (gathers, demand) = (false, Demand::default());
             Node::Scan(Scan { slot, table, alias, access, filter, gathers, demand })
         };
-        let Some(sides) = path.or.and_then(|place| Sides::of(conjuncts, place)) else {
-            return scan(path.choice.made());
-        };
+        let sides = path.or.and_then(|place| Sides::of(conjuncts, place));
         let known = |column| self.is_known(slot, column);
         let lookup = Lookup { table, first_column: slot.first_column(), known: &known };
         let in_part = |part: &IndexPart<'_>| self.rows_in_part(table, part);
-        let choices = sides.choices(&lookup, self.indexes, &in_part).unwrap_or_default();
+        let found = |sides| Sides::choices(sides, &lookup, self.indexes, &in_part);
+        // An index that served a moment ago may have been dropped: then the choice holds.
+        let Some((sides, choices)) = sides.as_ref().and_then(|sides| Some((sides, found(sides)?)))
+        else {
+            return scan(path.choice.made());
+        };
         let mut inputs = sides.made(table, &choices).into_iter().map(scan);
         match (inputs.next(), inputs.len()) {
             (Some(one), 0) => one,
@@ -163,7 +166,7 @@ impl Planning<'_> {
                         List::Items(items) => items.len() as f64,
                         List::Array(array) => elements(array),
                     };
-                    (rows, rows * INDEXED_ROW, tids.exprs().iter().any(varies))
+                    (rows, rows * INDEXED_ROW, tids.exprs().iter().any(Expr::has_column))
                 }
             },
             Some((part, _)) => {
@@ -171,7 +174,7 @@ impl Planning<'_> {
                     true => (1.0, LOOKUP + INDEXED_ROW),
                     false => self.rows_of_part(table, part, live),
                 };
-                (rows, cost, part.exprs().any(varies))
+                (rows, cost, part.exprs().any(Expr::has_column))
             }
         };
         let rows = rows
@@ -236,7 +239,7 @@ impl Planning<'_> {
         if columns == 0
             || bounds.are_keys_of(index)
             || bounds.list.is_some()
-            || !bounds.equal.iter().all(|e| varies(e))
+            || !bounds.equal.iter().all(|e| e.has_column())
         {
             return 0.0;
         }
