@@ -17,6 +17,7 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::IndexScan;
 use millpond_engine::session::TransactionOptions;
 use millpond_engine::table::{Direction, KeyRange, RowBatch, RowBuf};
+use millpond_engine::types::key::NextColumn;
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineConfig, EngineResult, Session};
 
@@ -99,7 +100,7 @@ fn main() {
     let table = load(&mut session, rows);
     let (primary, other) = (table.indexes[0].clone(), table.indexes[1].clone());
     let mut everything = KeyRange::default();
-    other.keys.range(&[], None, None, &mut everything.lower, &mut everything.upper).unwrap();
+    other.keys.range(&[], NextColumn::Any, &mut everything.lower, &mut everything.upper).unwrap();
     let (mut scan, mut row, mut inner) = (IndexScan::new(), RowBuf::new(), RowBuf::new());
 
     report("index scan, rows on random heap pages", || {

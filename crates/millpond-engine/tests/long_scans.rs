@@ -13,7 +13,7 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::IndexScan;
 use millpond_engine::table::{Direction, KeyRange, RowBuf, RowOutcome};
 use millpond_engine::types::Datum;
-use millpond_engine::types::key::RangeEnd;
+use millpond_engine::types::key::{NextColumn, RangeEnd};
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
 /// So few frames that a scan is long after 16 rows and uses a ring.
@@ -330,5 +330,6 @@ fn a_short_scan_sees_what_a_scan_of_the_table_sees() {
 /// The keys from one to another, both included.
 fn range_of(index: &IndexDef, from: Datum<'_>, to: Datum<'_>, range: &mut KeyRange) {
     let end = |value| Some(RangeEnd { value, inclusive: true });
-    index.keys.range(&[], end(from), end(to), &mut range.lower, &mut range.upper).unwrap();
+    let values = NextColumn::Value { from: end(from), to: end(to) };
+    index.keys.range(&[], values, &mut range.lower, &mut range.upper).unwrap();
 }

@@ -41,7 +41,7 @@ use millpond_engine::lmgr::{LockMode, LockTag};
 use millpond_engine::session::IndexScan;
 use millpond_engine::table::{Direction, KeyRange, RowBatch, RowBuf};
 use millpond_engine::types::Datum;
-use millpond_engine::types::key::RangeEnd;
+use millpond_engine::types::key::{NextColumn, RangeEnd};
 use millpond_engine::{Engine, Session};
 use millpond_sync::audit::place::{self, PlacingAllocator, Protected};
 use rand::rngs::SmallRng;
@@ -184,7 +184,8 @@ impl Reader {
             let index = table.primary_key().unwrap();
             let end = |id, inclusive| Some(RangeEnd { value: Datum::Int4(id), inclusive });
             let (from, to) = (end(first, true), end(first + SCANNED, false));
-            index.keys.range(&[], from, to, &mut range.lower, &mut range.upper).unwrap();
+            let ids = NextColumn::Value { from, to };
+            index.keys.range(&[], ids, &mut range.lower, &mut range.upper).unwrap();
             s.start_index_scan(table, index, range, Direction::Forward, scan)?;
             let mut expected = first;
             while scan.next(s, row)? {

@@ -71,6 +71,20 @@ pub struct RangeEnd<'a> {
     pub inclusive: bool,
 }
 
+/// What the column behind the equal ones may be, in a range of keys.
+#[derive(Clone, Copy, Debug)]
+pub enum NextColumn<'a> {
+    /// Any value, or NULL.
+    Any,
+    /// A value between two ends; without any end, any value. NULL is never in a range of values.
+    Value {
+        /// The least value.
+        from: Option<RangeEnd<'a>>,
+        /// The greatest value.
+        to: Option<RangeEnd<'a>>,
+    },
+}
+
 /// The key columns of an index: encodes keys, and the bounds of scans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyLayout {
@@ -121,14 +135,12 @@ impl KeyLayout {
     }
 
     /// Writes the half-open range `lower <= key < upper` of the keys that match. Their first
-    /// columns equal `equal`, and their next column lies between `from` and `to`, in SQL's order,
-    /// whatever the index's order. If neither end is given, the next column may have any value, or
-    /// NULL.
+    /// columns equal `equal`, where NULL equals NULL, and their next column is what `next` says, in
+    /// SQL's order, whatever the index's order.
     pub fn range(
         &self,
         equal: &[Datum<'_>],
-        from: Option<RangeEnd<'_>>,
-        to: Option<RangeEnd<'_>>,
+        next: NextColumn<'_>,
         lower: &mut Vec<u8>,
         upper: &mut Vec<u8>,
     ) -> Result<(), WrongKeyType> {
@@ -136,10 +148,10 @@ impl KeyLayout {
         upper.clear();
         self.encode(equal, lower)?;
         upper.extend_from_slice(lower);
-        if from.is_none() && to.is_none() {
+        let NextColumn::Value { from, to } = next else {
             upper.push(AFTER);
             return Ok(());
-        }
+        };
         let column = equal.len();
         let descending = self.columns.get(column).is_some_and(|(_, order)| order.descending);
         let (low, high) = if descending { (to, from) } else { (from, to) };

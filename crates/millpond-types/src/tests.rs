@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 
-use super::key::{KeyLayout, KeyOrder, RangeEnd, encode_sort_column, encode_sort_int};
+use super::key::{KeyLayout, KeyOrder, NextColumn, RangeEnd, encode_sort_column, encode_sort_int};
 use super::tuple::TupleLayout;
 use super::*;
 
@@ -176,26 +176,28 @@ proptest! {
     }
 
     #[test]
-    fn range_holds_what_sql_selects((columns, a, b) in two_keys(), inclusive in any::<bool>(), which in 0..4) {
+    fn range_holds_what_sql_selects((columns, a, b) in two_keys(), inclusive in any::<bool>(), which in 0..5) {
         let layout = KeyLayout::new(columns.iter().copied());
         let last = columns.len() - 1;
         let equal = datums(&b[..last]);
         let end = RangeEnd { value: b[last].as_datum(), inclusive };
-        prop_assume!(!end.value.is_null());
+        prop_assume!(!end.value.is_null() || which > 2);
         let (from, to) = match which {
             0 => (Some(end), None),
             1 => (None, Some(end)),
             2 => (Some(end), Some(end)),
             _ => (None, None),
         };
+        let next = if which == 4 { NextColumn::Any } else { NextColumn::Value { from, to } };
         let (mut lower, mut upper, mut key) = (Vec::new(), Vec::new(), Vec::new());
-        layout.range(&equal, from, to, &mut lower, &mut upper).unwrap();
+        layout.range(&equal, next, &mut lower, &mut upper).unwrap();
         layout.encode(&datums(&a), &mut key).unwrap();
         let same_prefix = sql_order(&a[..last], &b[..last], &columns) == Ordering::Equal;
         let compared = a[last].sql_cmp(&b[last]);
         let above = from.is_none() || compared.is_some_and(|o| o.is_gt() || inclusive && o.is_eq());
         let below = to.is_none() || compared.is_some_and(|o| o.is_lt() || inclusive && o.is_eq());
-        let selected = same_prefix && above && below;
+        let is_in_next = which == 4 || above && below && !a[last].as_datum().is_null();
+        let selected = same_prefix && is_in_next;
         prop_assert_eq!(lower <= key && key < upper, selected, "{:?} {:?} {:?}", lower, key, upper);
     }
 

@@ -10,7 +10,7 @@ use millpond_engine::session::IndexScan;
 use millpond_engine::session::{Commit, TransactionOptions};
 use millpond_engine::table::{Direction, KeyRange, RowBuf, RowOutcome};
 use millpond_engine::transam::Isolation;
-use millpond_engine::types::key::KeyOrder;
+use millpond_engine::types::key::{KeyOrder, NextColumn};
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 
@@ -155,7 +155,7 @@ pub fn find(session: &Session, table: &Arc<TableDef>, id: i32) -> EngineResult<R
 /// All keys of an index.
 pub fn all_of(index: &IndexDef) -> KeyRange {
     let mut range = KeyRange::default();
-    index.keys.range(&[], None, None, &mut range.lower, &mut range.upper).unwrap();
+    index.keys.range(&[], NextColumn::Any, &mut range.lower, &mut range.upper).unwrap();
     range
 }
 
@@ -213,7 +213,7 @@ pub fn ids_by(
     direction: Direction,
 ) -> EngineResult<Vec<i64>> {
     let mut range = KeyRange::default();
-    index.keys.range(key, None, None, &mut range.lower, &mut range.upper).unwrap();
+    index.keys.range(key, NextColumn::Any, &mut range.lower, &mut range.upper).unwrap();
     let mut scan = IndexScan::new();
     session.start_index_scan(table, index, &range, direction, &mut scan)?;
     let mut row = RowBuf::new();

@@ -10,7 +10,7 @@ use millpond_engine::lmgr::LockMode;
 use millpond_engine::session::IndexScan;
 use millpond_engine::session::{Commit, TransactionOptions};
 use millpond_engine::table::{Direction, KeyRange, RowBuf, RowOutcome};
-use millpond_engine::types::key::{KeyOrder, RangeEnd};
+use millpond_engine::types::key::{KeyOrder, NextColumn, RangeEnd};
 use millpond_engine::types::{DataType, Datum};
 use millpond_engine::{Engine, EngineConfig, EngineError, EngineResult, Session};
 use std::sync::Arc;
@@ -240,8 +240,8 @@ impl Driver {
         session.lock_table(table, LockMode::AccessShare)?;
         let index = table.primary_key().ok_or(internal("no primary key"))?;
         let end = |id, inclusive| Some(RangeEnd { value: Datum::Int4(id), inclusive });
-        let (from, to) = (end(first, true), end(first + RANGE, false));
-        let bounds = index.keys.range(&[], from, to, &mut range.lower, &mut range.upper);
+        let ids = NextColumn::Value { from: end(first, true), to: end(first + RANGE, false) };
+        let bounds = index.keys.range(&[], ids, &mut range.lower, &mut range.upper);
         bounds.map_err(|_| internal("the key is not an integer"))?;
         session.start_index_scan(table, index, range, Direction::Forward, scan)?;
         while scan.next(session, row)? {}

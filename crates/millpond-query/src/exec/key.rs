@@ -74,6 +74,10 @@ pub(crate) fn exact<'v, 'a: 'v>(
             key.push(datum);
             true
         }
+        Fit::Null if part.meets_null => {
+            key.push(Datum::Null);
+            true
+        }
         Fit::Null | Fit::Beyond(_) => false,
     };
     if parts.iter().all(|part| part.expr.is_given()) {

@@ -174,7 +174,11 @@ pub(in crate::plan) fn equalities(
 ) -> Vec<String> {
     let columns = index.columns.iter().map(|column| &table.columns[column.column].name);
     let pairs = parts.iter().zip(columns);
-    pairs.map(|(part, column)| format!("{column} = {}", show(&part.expr, names))).collect()
+    let condition = |(part, column): (&KeyPart, &String)| match part.meets_null {
+        true => format!("{column} IS NULL"),
+        false => format!("{column} = {}", show(&part.expr, names)),
+    };
+    pairs.map(condition).collect()
 }
 
 /// The conditions that bounds of keys stand for.
@@ -202,6 +206,9 @@ pub(in crate::plan) fn conditions(
             let op = ops[usize::from(*inclusive)];
             conditions.push(format!("{name} {op} {}", show(&part.expr, names)));
         }
+    }
+    if bounds.not_null {
+        conditions.push(format!("{name} IS NOT NULL"));
     }
     conditions
 }

@@ -181,21 +181,29 @@ fn nth_item(
 }
 
 /// What to order by so that the first row has the only value asked for: `min` or `max` of a column
-/// without NULLs. An error for an indexed column with NULLs: the planner of nodes leaves those out.
+/// without NULLs. An error for an indexed column with NULLs, and for several columns of indexes:
+/// the planner of nodes leaves NULLs out, and reads several indexes.
 pub(super) fn extreme_key(
     table: &TableDef,
     aggregates: &[Aggregate],
 ) -> Result<Option<Vec<SortKey>>> {
-    let [one] = aggregates else { return Ok(None) };
-    let Some((column, descending)) = one.extreme_of_column() else { return Ok(None) };
-    if table.columns.get(column).is_none_or(|def| !def.not_null) {
-        let has_column = |index: &Arc<IndexDef>| index.columns.iter().any(|c| c.column == column);
-        return match table.indexes.iter().any(has_column) {
-            true => Err(beyond("the first of a column with NULLs")),
-            false => Ok(None),
-        };
+    let extremes = aggregates.iter().map(Aggregate::extreme_of_column);
+    let Some(extremes) = extremes.collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let has_nulls = |column: usize| table.columns.get(column).is_none_or(|def| !def.not_null);
+    if let [(column, descending)] = extremes[..]
+        && !has_nulls(column)
+    {
+        let expr = Expr::Column(column);
+        return Ok(Some(vec![SortKey { expr, descending, nulls_first: descending }]));
     }
-    Ok(Some(vec![SortKey { expr: Expr::Column(column), descending, nulls_first: descending }]))
+    let is_indexed = |(column, _): &(usize, bool)| {
+        let has_column = |index: &Arc<IndexDef>| index.columns.iter().any(|c| c.column == *column);
+        table.indexes.iter().any(has_column)
+    };
+    match extremes.iter().all(is_indexed) {
+        true => Err(beyond("the first rows of several orders, or after NULLs")),
+        false => Ok(None),
+    }
 }
 
 /// The indexes whose order serves sort keys over one table: these are an index's leading columns,

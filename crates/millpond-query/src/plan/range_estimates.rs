@@ -137,13 +137,17 @@ impl<'a> RangeEstimates<'a> {
     ) -> Option<f64> {
         if matches!(bounds.list, Some(List::Array(_)))
             || bounds.list.is_some() && bounds.are_keys_of(index)
-            || bounds.exprs().next().is_none()
+            || bounds.are_none()
             || !bounds.exprs().all(Expr::is_same_for_all_rows)
         {
             return None;
         }
-        let varies = bounds.exprs().any(differs_by_execution);
-        if !varies && !self.is_large_enough(live) {
+        let needs_values = bounds.exprs().any(differs_by_execution);
+        // How many rows are NULL says what state they are in (they wait, they were deleted), and
+        // that changes with time.
+        let varies = needs_values || bounds.are_of_nulls();
+        let is_large = self.is_large_enough(live);
+        if !varies && !is_large {
             return None;
         }
         let mut made = bounds.made(index, table);
@@ -159,14 +163,14 @@ impl<'a> RangeEstimates<'a> {
             return None;
         }
         let known = match self.params {
-            _ if !self.is_large_enough(live) => None,
-            None if varies => None,
+            _ if !is_large && !bounds.are_of_nulls() => None,
+            None if needs_values => None,
             params => self.rows_within(&range, params.unwrap_or_default(), live),
         };
         let known = known.map(|rows| rows * stands_for);
         let rows = known.unwrap_or_else(|| bounds_rows(index, bounds, live, |_| live.sqrt()).0);
         let is_known = known.is_some();
-        let (size, blocks) = match self.is_large_enough(live) {
+        let (size, blocks) = match is_large {
             true => (self.size(table, live), self.session.index_blocks(index).unwrap_or(0)),
             // It is looked at again when it has grown to this.
             false => (TableSize { live: FEWEST_ROWS, whole: FEWEST_ROWS }, FEWEST_BLOCKS),

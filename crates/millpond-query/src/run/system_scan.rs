@@ -21,8 +21,11 @@ pub(super) struct SystemScanState {
 
 /// What rows are wanted: the values of columns, and the ends of a range of another one.
 struct Wanted {
+    /// A NULL is wanted where the column is NULL.
     equal: Vec<(usize, Value)>,
     ends: Vec<RangeEnd>,
+    /// A column that is not NULL.
+    not_null: Option<usize>,
 }
 
 /// An end of a range: the column, the value, whether it is the lower one and whether it belongs to
@@ -37,7 +40,10 @@ struct RangeEnd {
 impl Wanted {
     fn holds(&self, row: &[Value]) -> bool {
         let equal = |(column, value): &(usize, Value)| {
-            row.get(*column).is_some_and(|own| order(own, value) == Some(Ordering::Equal))
+            row.get(*column).is_some_and(|own| match value.is_null() {
+                true => own.is_null(),
+                false => order(own, value) == Some(Ordering::Equal),
+            })
         };
         let within = |end: &RangeEnd| {
             let own = row.get(end.column).and_then(|own| order(own, &end.value));
@@ -48,7 +54,10 @@ impl Wanted {
                 None => false,
             }
         };
-        self.equal.iter().all(equal) && self.ends.iter().all(within)
+        let is_null = |column| row.get(column).is_none_or(Value::is_null);
+        self.equal.iter().all(equal)
+            && self.ends.iter().all(within)
+            && !self.not_null.is_some_and(is_null)
     }
 }
 
@@ -95,7 +104,9 @@ fn rows(scan: &Scan, cx: &Context<'_>) -> Result<Vec<Vec<Value>>> {
         Access::Point { index, key } => {
             let columns: Vec<usize> = index.columns.iter().map(|column| column.column).collect();
             match equal_to(&columns, key, cx)? {
-                Some(equal) => rows_with(view, &Wanted { equal, ends: Vec::new() }, cx),
+                Some(equal) => {
+                    rows_with(view, &Wanted { equal, ends: Vec::new(), not_null: None }, cx)
+                }
                 None => Ok(Vec::new()),
             }
         }
@@ -142,10 +153,13 @@ fn wanted_of(
             for value in listed(list, cx)? {
                 let mut equal = equal.clone();
                 equal.push((column, value));
-                into.push(Wanted { equal, ends: Vec::new() });
+                into.push(Wanted { equal, ends: Vec::new(), not_null: None });
             }
         }
-        _ => into.extend(ends(next, bounds, cx)?.map(|ends| Wanted { equal, ends })),
+        _ => {
+            let not_null = next.filter(|_| bounds.not_null);
+            into.extend(ends(next, bounds, cx)?.map(|ends| Wanted { equal, ends, not_null }));
+        }
     }
     Ok(())
 }
@@ -205,7 +219,8 @@ fn computed(view: &View, wanted: &[(usize, Value)], cx: &Context<'_>) -> Result<
     let host = work.host.ok_or_else(|| SqlError::internal("a system relation without a host"))?;
     let catalog = work.session()?.catalog();
     let named = |(column, value): &(usize, Value)| {
-        view.columns.get(*column).map(|(name, _)| (*name, value.clone()))
+        let named = view.columns.get(*column).filter(|_| !value.is_null());
+        named.map(|(name, _)| (*name, value.clone()))
     };
     let wanted: Vec<(&str, Value)> = wanted.iter().filter_map(named).collect();
     let rows = (view.rows)(&Source::new(&catalog, host, &wanted));

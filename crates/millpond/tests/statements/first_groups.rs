@@ -80,15 +80,43 @@ fn the_last_value_of_a_column_with_nulls() {
     check(&mut c, "select max(id) from t", "Index Scan Backward using t_pkey on t");
     check(&mut c, "select max(coarse) from t where coarse < 0", "t_coarse_idx");
     check(&mut c, "select min(partly) from t", "Index Scan using t_partly_idx on t");
-    // NULLs are behind the values: there are too many to be passed over.
-    check(&mut c, "select max(late) from t", "Seq Scan on t");
-    check(&mut c, "select max(partly) from t", "Seq Scan on t");
+    // NULLs are behind the values, and are passed over.
+    check(&mut c, "select max(late) from t", "Index Cond: (late IS NOT NULL)");
+    check(&mut c, "select max(partly) from t", "Index Cond: (partly IS NOT NULL)");
     run(&mut c, "update t set partly = id where partly is null and id <> 5001");
     run(&mut c, "vacuum t");
     check(&mut c, "select max(partly) from t", "Index Scan Backward using t_partly_idx on t");
     let of_each =
         "select fine, (select max(id) from t u where u.fine = t.fine) from t where id < 4";
     assert_eq!(run(&mut c, of_each).lines().filter(|line| line.starts_with("0|9")).count(), 3);
+}
+
+#[test]
+fn several_extremes_have_a_row_each() {
+    let (_fresh, mut c) = table();
+    let back = "Index Scan Backward using t_pkey on t";
+    for (query, access) in [
+        ("select min(id), max(id) from t", back),
+        ("select min(id), max(id), max(id) - min(id), min(late), max(late) from t", back),
+        ("select max(id), min(fine) from t where coarse >= 0", back),
+        ("select max(late), min(late) from t where late > 30000", "late > 30000"),
+        ("select max(partly), min(coarse) from t having min(coarse) < 1", "Append"),
+        ("select min(fine), max(id) from t where fine = 77", "fine = 77"),
+        // These need all rows.
+        ("select min(id), max(id), count(*) from t", "Seq Scan"),
+        ("select min(id), max(-id) from t", "Seq Scan"),
+        ("select min(id), max(id) filter (where coarse = 1) from t", "Seq Scan"),
+        ("select coarse, min(id), max(id) from t group by coarse order by 1", "Seq Scan"),
+    ] {
+        check(&mut c, query, access);
+    }
+    let plan = run(&mut c, "explain select min(id), max(id) from t where random() < 2");
+    assert!(plan.contains("Seq Scan"), "{plan}");
+    let of_each = "select u.fine, v.* from t u, lateral \
+                   (select min(id), max(id) from t where t.fine = u.fine) v where u.id < 3";
+    assert_eq!(run(&mut c, of_each), "fine|min|max\n0|1|9\n0|1|9\nSELECT 2\n");
+    run(&mut c, "delete from t");
+    assert_eq!(run(&mut c, "select min(id), max(id) from t"), "min|max\nNULL|NULL\nSELECT 1\n");
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Numbers {
 
     fn comparison(&mut self) -> String {
         let number = self.below(110);
-        match self.below(9) {
+        match self.below(11) {
             0 => format!("t.id = {}", number * 20),
             1 => format!("t.id between {number} and {}", number + 5),
             2 => format!("t.a = {}", number / 2),
@@ -64,7 +64,9 @@ impl Numbers {
             4 => format!("t.b in ({number}, {}, null)", number / 2),
             5 => format!("t.c = 'c{}'", number * 2 / 3),
             6 => format!("t.b = any('{{{number},3}}')"),
-            7 => format!("(t.a = {} and t.z = {})", number / 2, number % 9),
+            7 => "t.a is null".to_owned(),
+            8 => "(t.b is null and t.z < 5)".to_owned(),
+            9 => format!("(t.a = {} and t.z = {})", number / 2, number % 9),
             _ => format!("(t.b = {number} and t.z <> {})", number % 9),
         }
     }

@@ -4,7 +4,7 @@ use std::mem;
 
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::table::{Direction, KeyRange};
-use millpond_types::key::RangeEnd;
+use millpond_types::key::NextColumn;
 
 use super::{Key, KeyVals, each_value, end, exact};
 use crate::Datum;
@@ -84,7 +84,7 @@ impl KeyRanges {
         let Some(equal) = exact(&bounds.equal, env, &mut held)? else { return Ok(()) };
         if let Some(list) = &bounds.list {
             return each_value(list, env, &mut |value| {
-                self.push(index, &with(&equal, value), None, None)
+                self.push(index, &with(&equal, value), NextColumn::Any)
             });
         }
         let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
@@ -92,21 +92,18 @@ impl KeyRanges {
         let from = end(bounds.from.as_ref(), from_value.as_ref(), true);
         let to = end(bounds.to.as_ref(), to_value.as_ref(), false);
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
-        self.push(index, &equal, from, to)
+        let is_any = from.is_none() && to.is_none() && !bounds.not_null;
+        let next = if is_any { NextColumn::Any } else { NextColumn::Value { from, to } };
+        self.push(index, &equal, next)
     }
 
-    fn push(
-        &mut self,
-        index: &IndexDef,
-        equal: &[Datum<'_>],
-        from: Option<RangeEnd<'_>>,
-        to: Option<RangeEnd<'_>>,
-    ) -> Result<()> {
+    fn push(&mut self, index: &IndexDef, equal: &[Datum<'_>], next: NextColumn<'_>) -> Result<()> {
         let mut range = mem::take(&mut self.range);
-        let made = index.keys.range(equal, from, to, &mut range.lower, &mut range.upper);
+        let made = index.keys.range(equal, next, &mut range.lower, &mut range.upper);
         if made.is_ok() && range.lower < range.upper {
             let (lower, upper) = (self.append(&range.lower), self.append(&range.upper));
-            let is_key = index.unique && equal.len() == index.columns.len();
+            let is_whole = index.unique && equal.len() == index.columns.len();
+            let is_key = is_whole && !equal.iter().any(Datum::is_null);
             self.spans.push(Span { lower, upper, is_key });
         }
         self.range = range;

@@ -11,6 +11,7 @@ use super::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Lookup, Tids, all_o
 use crate::expr::{Compare, Expr};
 use crate::plan::range_estimates::FEW;
 use crate::plan::{Ordered, UsableIndexes};
+use crate::{DataType, Value};
 
 /// The access for some conditions. Its values are still theirs: of most choices only the cost is
 /// wanted.
@@ -64,10 +65,19 @@ pub(crate) type Places = SmallVec<[usize; 4]>;
 /// Bounds of keys: see [`KeyBounds`].
 #[derive(Default)]
 pub(crate) struct Bounds<'c> {
-    pub(crate) equal: SmallVec<[&'c Expr; 2]>,
+    pub(crate) equal: SmallVec<[EqualTo<'c>; 2]>,
     pub(crate) list: Option<List<'c>>,
     pub(crate) from: Option<(&'c Expr, bool)>,
     pub(crate) to: Option<(&'c Expr, bool)>,
+    pub(crate) not_null: bool,
+}
+
+/// What a key column is equal to.
+#[derive(Clone, Copy)]
+pub(crate) enum EqualTo<'c> {
+    Value(&'c Expr),
+    /// It is NULL.
+    Null,
 }
 
 /// Values of a key column: see [`KeyList`].
@@ -144,7 +154,7 @@ pub(crate) fn choose<'c>(
         let is_ordered = tids.is_some_and(|tids| tids.is_one);
         return Choice { table, conjuncts, part: None, tids, is_ordered, is_contested: false };
     };
-    let is_contested = is_bounded && part.score() == 0;
+    let is_contested = is_bounded && part.is_whole();
     let ordered = order_of(part.index);
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = part.is_point() || ordered.is_some();
@@ -181,9 +191,9 @@ impl<'c> Choice<'c> {
         self.part.as_ref().map(|(part, _)| &**part.index)
     }
 
-    /// Whether it reads an index without any bounds.
+    /// Whether it reads an index whole, or all of it but NULLs.
     pub(crate) fn is_whole_index(&self) -> bool {
-        self.part.as_ref().is_some_and(|(part, _)| part.score() == 0)
+        self.part.as_ref().is_some_and(|(part, _)| part.is_whole())
     }
 
     /// The conditions that it leaves to be filtered.
@@ -323,7 +333,11 @@ impl<'c> IndexPart<'c> {
 
     fn is_point(&self) -> bool {
         let [one] = self.any_of.as_slice() else { return false };
-        self.index.unique && one.equal.len() == self.index.columns.len()
+        one.list.is_none() && one.are_keys_of(self.index)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.any_of.iter().any(Bounds::are_whole)
     }
 
     fn score(&self) -> u32 {
@@ -362,33 +376,76 @@ impl<'c> Bounds<'c> {
             Some(List::Array(array)) => std::slice::from_ref(array),
         };
         let ends = self.from.iter().chain(&self.to).map(|(end, _)| *end);
-        self.equal.iter().copied().chain(list).chain(ends)
+        self.equal.iter().filter_map(EqualTo::value).chain(list).chain(ends)
+    }
+
+    /// Whether they leave out nothing.
+    pub(crate) fn are_none(&self) -> bool {
+        self.are_whole() && !self.not_null
+    }
+
+    /// Whether they leave out nothing but NULLs.
+    pub(crate) fn are_whole(&self) -> bool {
+        let Bounds { equal, list, from, to, not_null: _ } = self;
+        equal.is_empty() && list.is_none() && from.is_none() && to.is_none()
+    }
+
+    /// Whether they say no more than that a column is NULL, or that it is not.
+    pub(crate) fn are_of_nulls(&self) -> bool {
+        !self.are_none() && self.exprs().next().is_none()
+    }
+
+    fn has_null(&self) -> bool {
+        self.equal.iter().any(|equal| equal.value().is_none())
     }
 
     /// Whether they are whole keys of a unique index, which have one row at most.
     pub(crate) fn are_keys_of(&self, index: &IndexDef) -> bool {
         let columns = self.equal.len() + usize::from(self.list.is_some());
-        index.unique && columns == index.columns.len()
+        // Of NULL there may be many.
+        index.unique && columns == index.columns.len() && !self.has_null()
     }
 
     /// How much they promise to leave out; 0 if nothing.
     fn score(&self) -> u32 {
         let ends = u32::from(self.from.is_some()) + u32::from(self.to.is_some());
-        40 * self.equal.len() as u32 + 30 * u32::from(self.list.is_some()) + 10 * ends
+        // Many rows may be NULL, and most may not be.
+        let of_equal = |equal: &EqualTo<'_>| if equal.value().is_some() { 40 } else { 8 };
+        self.equal.iter().map(of_equal).sum::<u32>()
+            + 30 * u32::from(self.list.is_some())
+            + 10 * ends
+            + 5 * u32::from(self.not_null)
     }
 
     pub(crate) fn made(&self, index: &IndexDef, table: &TableDef) -> KeyBounds {
         let mut types = index.columns.iter().map(|column| table.columns[column.column].ty);
         let equal = self.equal.iter().zip(&mut types);
-        let equal = equal.map(|(expr, ty)| KeyPart { expr: (*expr).clone(), ty }).collect();
+        let equal = equal.map(|(equal, ty)| equal.made(ty)).collect();
         let Some(ty) = types.next() else { return KeyBounds { equal, ..KeyBounds::default() } };
-        let part = |expr: &Expr| KeyPart { expr: expr.clone(), ty };
+        let part = |expr: &Expr| EqualTo::Value(expr).made(ty);
         let list = self.list.map(|list| match list {
             List::Items(items) => KeyList::Items(items.iter().map(part).collect()),
             List::Array(array) => KeyList::Array(part(array)),
         });
         let end = |(expr, inclusive)| (part(expr), inclusive);
-        KeyBounds { equal, list, from: self.from.map(end), to: self.to.map(end) }
+        let (from, to) = (self.from.map(end), self.to.map(end));
+        KeyBounds { equal, list, from, to, not_null: self.not_null }
+    }
+}
+
+impl<'c> EqualTo<'c> {
+    pub(crate) fn value(&self) -> Option<&'c Expr> {
+        match self {
+            EqualTo::Value(expr) => Some(expr),
+            EqualTo::Null => None,
+        }
+    }
+
+    fn made(&self, ty: DataType) -> KeyPart {
+        match self {
+            EqualTo::Value(expr) => KeyPart { expr: (*expr).clone(), ty, meets_null: false },
+            EqualTo::Null => KeyPart { expr: Expr::Const(Value::Null), ty, meets_null: true },
+        }
     }
 }
 
@@ -422,18 +479,20 @@ fn bounds_of<'i, 'e>(
     for column in columns.map(|column| column.column) {
         let here = || first.iter().chain(then).filter(move |s| s.column == column);
         let equality = here().find_map(|s| match s.op {
-            Op::Compare(Compare::Eq, expr) => Some((s, expr)),
+            Op::Compare(Compare::Eq, expr) => Some((s, EqualTo::Value(expr))),
             _ => None,
         });
-        if let Some((sargable, expr)) = equality {
-            found.equal.push(expr);
+        let is_null = || here().find(|s| matches!(s.op, Op::Null { not: false }));
+        let equality = equality.or_else(|| Some((is_null()?, EqualTo::Null)));
+        if let Some((sargable, equal)) = equality {
+            found.equal.push(equal);
             taken.push(sargable.place);
             continue;
         }
         let list = here().find_map(|s| match s.op {
             Op::In(list) => Some((s, List::Items(list))),
             Op::Any(array) => Some((s, List::Array(array))),
-            Op::Compare(..) => None,
+            Op::Compare(..) | Op::Null { .. } => None,
         });
         if let Some((sargable, list)) = list {
             found.list = Some(list);
@@ -441,7 +500,13 @@ fn bounds_of<'i, 'e>(
             break;
         }
         for sargable in here() {
-            let Op::Compare(op, expr) = sargable.op else { continue };
+            let Op::Compare(op, expr) = sargable.op else {
+                if let Op::Null { not: true } = sargable.op {
+                    found.not_null = true;
+                    taken.push(sargable.place);
+                }
+                continue;
+            };
             let (end, inclusive) = match op {
                 Compare::Gt => (&mut found.from, false),
                 Compare::Ge => (&mut found.from, true),

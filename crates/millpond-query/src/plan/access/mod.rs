@@ -35,6 +35,8 @@ pub(crate) use sides::Sides;
 pub struct KeyPart {
     pub expr: Expr,
     pub(crate) ty: DataType,
+    /// It is the NULL of IS NULL, which a NULL in the key meets.
+    pub(crate) meets_null: bool,
 }
 
 /// How rows are found.
@@ -106,6 +108,8 @@ pub struct KeyBounds {
     /// Bounds of the next column; the flag says inclusive.
     pub from: Option<(KeyPart, bool)>,
     pub to: Option<(KeyPart, bool)>,
+    /// The next column has any value but NULL.
+    pub(crate) not_null: bool,
 }
 
 /// Values of a key column.

@@ -20,6 +20,10 @@ pub(super) struct Sargable<'e> {
 pub(super) enum Op<'e> {
     Compare(Compare, &'e Expr),
     In(&'e [Expr]),
+    /// It is NULL, or if this is so, it is not.
+    Null {
+        not: bool,
+    },
     /// It is among the elements of an array.
     Any(&'e Expr),
 }
@@ -74,7 +78,11 @@ pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_, '_>, conjuncts: &[&Expr
     conjuncts
         .iter()
         .filter_map(|conjunct| match sargable(lookup, conjunct, 0) {
-            Some(Sargable { column, op: Op::Compare(Compare::Eq, _), .. }) => Some(column),
+            Some(Sargable {
+                column,
+                op: Op::Compare(Compare::Eq, _) | Op::Null { not: false },
+                ..
+            }) => Some(column),
             _ => None,
         })
         .collect()
@@ -108,6 +116,10 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
             let column = lookup.own_column(value)?;
             let is_fixed = list.iter().all(|item| lookup.is_fixed(item));
             is_fixed.then_some(Sargable { column, op: Op::In(list), place })
+        }
+        Expr::IsNull(value, not) => {
+            let column = lookup.own_column(value)?;
+            Some(Sargable { column, op: Op::Null { not: *not }, place })
         }
         other => {
             let (value, array) = other.as_equal_any()?;

@@ -136,7 +136,7 @@ pub(in crate::plan) fn bounds_rows(
     let mut equal = bounds.equal.len();
     let mut rows = live;
     for value in &bounds.equal {
-        rows = rows.min(rows_of_key(value));
+        rows = rows.min(value.value().map_or_else(|| live.sqrt(), &rows_of_key));
     }
     if equal > 1 {
         rows = rows.min(live.powf(1.0 / (equal as f64 + 1.0)));

@@ -18,6 +18,7 @@ mod depth;
 mod equalities;
 mod estimate;
 pub(super) mod explain;
+mod extremes;
 mod finish;
 mod first_groups;
 mod first_of_union;

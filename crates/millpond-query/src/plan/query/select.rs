@@ -3,14 +3,13 @@
 use super::Planning;
 use super::build::filtered;
 use super::estimate::UNKNOWN_ROWS;
-use super::node::{Acceleration, Aggregate, Limit, NestedLoop, Node, Strategy};
-use super::problem::{Problem, Relation};
+use super::node::{Acceleration, Aggregate, NestedLoop, Node, Strategy};
+use super::problem::Problem;
 use super::shared_states::shared_states;
 use super::wanted::Wanted;
-use crate::Value;
 use crate::analyze::tree::{
-    AggregateCall, AggregateFunction, Bound, Distinct, Frame, Grouping, JoinKind, Select,
-    SetFunction, SetStep, Window, WindowCall, column, slot_of,
+    AggregateCall, Bound, Distinct, Frame, Grouping, JoinKind, Select, SetFunction, SetStep,
+    Window, WindowCall, column,
 };
 use crate::error::Result;
 use crate::expr::Expr;
@@ -155,33 +154,16 @@ impl Planning<'_> {
         if grouping.sets.is_some() {
             order.clear();
         }
-        let mut no_nulls = Vec::new();
-        if let Some((key, condition)) = self.extreme_key(grouping, problem)? {
-            order = vec![key];
-            no_nulls.extend(condition);
-        }
-        let is_extreme = keys.is_empty() && !order.is_empty();
-        let gives_groups = plain && by_keys.is_some() && select.having.is_none();
-        let groups = limit.filter(|_| gives_groups && matches!(select.distinct, Distinct::No));
-        let limit = match is_extreme {
-            true if no_nulls.is_empty() => Some(1.0),
-            // There may be many NULLs before the first value.
-            true => self.rows_of_first_groups(problem, &order, Some(1.0)).or(Some(1.0)),
-            false => self.rows_of_first_groups(problem, &order, groups),
+        let path = match self.extremes(grouping, problem)? {
+            Some(path) => path,
+            None => {
+                let gives_groups = plain && by_keys.is_some() && select.having.is_none();
+                let groups =
+                    limit.filter(|_| gives_groups && matches!(select.distinct, Distinct::No));
+                let limit = self.rows_of_first_groups(problem, &order, groups);
+                self.solve(problem, &[], Wanted { sort: &order, limit, or_hashed: true })?
+            }
         };
-        let wanted = Wanted { sort: &order, limit, or_hashed: true };
-        let mut path = self.solve(problem, &no_nulls, wanted)?;
-        if !no_nulls.is_empty() && !path.ordered {
-            path = self.solve(problem, &[], Wanted::default())?;
-        }
-        if is_extreme && path.ordered {
-            // The first row decides.
-            let limit = Some(Expr::Const(Value::Int8(1)));
-            path.wrap(|input| {
-                Node::Limit(Box::new(Limit { input, limit, offset: None, ties: None }))
-            });
-            (path.rows, path.cost) = (1.0, path.cost / path.rows);
-        }
         let is_sorted = !order.is_empty() && (path.ordered || path.one_row);
         let strategy = match () {
             () if keys.is_empty() && grouping.sets.is_none() => Strategy::Plain,
@@ -213,39 +195,6 @@ impl Planning<'_> {
         let presorted = 0;
         let targets = Vec::new();
         Ok(Path { node, targets, rows, cost, ordered, presorted, all_sorted: false, one_row })
-    }
-
-    /// The order whose first row has the only value asked for: `min` or `max` of a column of a
-    /// table. NULLs count for nothing: where they would come first, a condition leaves them out.
-    fn extreme_key(
-        &mut self,
-        grouping: &Grouping,
-        problem: &Problem<'_>,
-    ) -> Result<Option<(SortKey, Option<Expr>)>> {
-        let ([call], [], None) = (&*grouping.aggregates, &*grouping.keys, &grouping.sets) else {
-            return Ok(None);
-        };
-        let descending = match call.function {
-            AggregateFunction::Min => false,
-            AggregateFunction::Max => true,
-            _ => return Ok(None),
-        };
-        let ([item], [], [arg], None) =
-            (&*problem.items, &*problem.dependents, &*call.args, &call.filter)
-        else {
-            return Ok(None);
-        };
-        let Relation::Table { table, .. } = &item.relation else { return Ok(None) };
-        let expr = self.resolve(arg)?;
-        let Expr::Column(column) = &expr else { return Ok(None) };
-        let (slot, place) = slot_of(*column);
-        if !item.slots.contains(slot) {
-            return Ok(None);
-        }
-        let has_nulls = table.columns.get(place).is_none_or(|column| !column.not_null);
-        let condition =
-            (has_nulls && descending).then(|| Expr::IsNull(Box::new(expr.clone()), true));
-        Ok(Some((SortKey { expr, descending, nulls_first: descending }, condition)))
     }
 
     fn aggregate_call(&mut self, call: &AggregateCall) -> Result<AggregateCall> {

@@ -204,8 +204,7 @@ impl Planning<'_> {
             });
             rows += own_rows;
             lookups += own_lookups;
-            let Bounds { equal, list, from, to } = bounds;
-            is_whole |= equal.is_empty() && list.is_none() && from.is_none() && to.is_none();
+            is_whole |= bounds.are_whole();
         }
         let rows = rows.min(live).max(1.0);
         let each = if is_whole { SCATTERED_ROW } else { INDEXED_ROW };
@@ -239,7 +238,7 @@ impl Planning<'_> {
         if columns == 0
             || bounds.are_keys_of(index)
             || bounds.list.is_some()
-            || !bounds.equal.iter().all(|e| e.has_column())
+            || !bounds.equal.iter().all(|equal| equal.value().is_some_and(Expr::has_column))
         {
             return 0.0;
         }
