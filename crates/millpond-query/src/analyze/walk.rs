@@ -38,6 +38,7 @@ impl Expr {
                 visit(e)?;
                 list.iter_mut().try_for_each(visit)
             }
+            Expr::Among(among) => visit(&mut among.value),
             Expr::Case(whens, otherwise) => {
                 for (when, then) in whens {
                     visit(when)?;

@@ -33,6 +33,7 @@ fn cannot_fail(e: &Expr) -> bool {
                 | Expr::Const(_)
                 | Expr::Compare(..)
                 | Expr::In(..)
+                | Expr::Among(_)
                 | Expr::IsNull(..)
                 | Expr::Not(_)
         );

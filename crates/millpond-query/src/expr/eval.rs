@@ -68,6 +68,7 @@ impl Expr {
             | Expr::IsBool(..)
             | Expr::Distinct(..)
             | Expr::In(..)
+            | Expr::Among(_)
             | Expr::Like(_) => Val::Borrowed(self.truth(env)?.map_or(Datum::Null, Datum::Bool)),
             Expr::Neg(e) => arith::negate(e.operand(env, &mut Val::null())?)?.into(),
             Expr::Arith(op, pair) => {
@@ -144,6 +145,7 @@ impl Expr {
                 Some(is_distinct(&a, &b) != *not)
             }
             Expr::In(e, list, not) => is_in(e, list, env)?.map(|found| found != *not),
+            Expr::Among(among) => among.truth(env)?,
             Expr::Like(like) => self::like(like, env)?,
             _ => truth(&self.operand(env, &mut Val::null())?),
         })

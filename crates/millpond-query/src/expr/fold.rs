@@ -1,13 +1,14 @@
 //! Computing once what is the same for all rows of a scan.
 
 use super::disjunction::careful_disjunction;
-use super::{Env, Expr};
+use super::{Among, Env, Expr};
 use crate::error::Result;
 
 impl Expr {
     /// The expression for rows that all see the same parameters: the parts without a column are
     /// computed now. A part that fails stays as it is, and fails for the first row that needs it.
-    /// Parameters that turn out to be equal may show what all sides of an OR have in common.
+    /// Parameters that turn out to be equal may show what all sides of an OR have in common. Many
+    /// constants among which a value is looked for are put in order.
     pub fn folded(self, env: &Env<'_>) -> Result<Expr> {
         if matches!(self, Expr::Const(_) | Expr::Column(_)) {
             return Ok(self);
@@ -20,7 +21,7 @@ impl Expr {
         }
         Ok(match self.map_parts(&mut |part| part.folded(env))? {
             Expr::Or(arms) => careful_disjunction(arms),
-            other => other,
+            other => Among::instead_of(other),
         })
     }
 

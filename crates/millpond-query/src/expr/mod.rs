@@ -6,6 +6,7 @@
 //! [`eval`] walks it. Values that a column, parameter or constant already has are borrowed, so that
 //! a comparison of columns allocates nothing.
 
+mod among;
 pub(crate) mod arith;
 pub mod bind;
 pub mod cast;
@@ -28,6 +29,7 @@ mod stored;
 pub(crate) mod tests;
 pub mod types;
 
+pub use among::Among;
 pub(crate) use disjunction::one_of;
 pub use env::{Env, Facts};
 pub(crate) use func::Definition;
@@ -138,6 +140,8 @@ pub enum Expr {
     Distinct(Box<(Expr, Expr)>, bool),
     /// `[NOT] IN (...)`; the flag says NOT.
     In(Box<Expr>, Vec<Expr>, bool),
+    /// `[NOT] IN (...)` and the like, with many constants: see [`among`].
+    Among(Box<Among>),
     /// Conditions with results, and the result when none holds.
     Case(Vec<(Expr, Expr)>, Option<Box<Expr>>),
     Coalesce(Vec<Expr>),
@@ -204,6 +208,7 @@ impl Expr {
                 e.walk(visit);
                 list.iter().for_each(|e| e.walk(visit));
             }
+            Expr::Among(among) => among.value.walk(visit),
             Expr::Case(whens, otherwise) => {
                 for (when, then) in whens {
                     when.walk(visit);

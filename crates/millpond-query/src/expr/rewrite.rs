@@ -26,6 +26,7 @@ impl Expr {
             Expr::Coalesce(list) => Expr::Coalesce(all(list, map)?),
             Expr::Func(func, list) => Expr::Func(func, all(list, map)?),
             Expr::In(e, list, not) => Expr::In(boxed(*e, map)?, all(list, map)?, not),
+            Expr::Among(among) => Expr::Among(Box::new(among.map(map)?)),
             Expr::Case(whens, otherwise) => {
                 let whens = whens
                     .into_iter()

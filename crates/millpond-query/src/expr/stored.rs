@@ -69,7 +69,7 @@ pub(super) fn is_among(row: Row<'_>, column: usize, list: &[Expr]) -> Option<boo
 }
 
 #[inline]
-fn compare_with((ty, bytes): Stored<'_>, value: &Value) -> Option<Ordering> {
+pub(super) fn compare_with((ty, bytes): Stored<'_>, value: &Value) -> Option<Ordering> {
     Some(match (ty, value) {
         (DataType::Text | DataType::Varchar(_) | DataType::Char(_), Value::Text(text)) => {
             compare_bytes(bytes, text.as_bytes())

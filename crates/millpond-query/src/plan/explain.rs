@@ -271,6 +271,11 @@ pub(in crate::plan) fn show(expr: &Expr, names: &dyn Namer) -> String {
             let not = if *not { "NOT " } else { "" };
             format!("({} {not}IN ({}))", show(e, names), all(list, ", "))
         }
+        Expr::Among(among) => {
+            let not = if among.negated { "NOT " } else { "" };
+            let constants: Vec<Expr> = among.shown().collect();
+            format!("({} {not}IN ({}))", show(&among.value, names), all(&constants, ", "))
+        }
         Expr::Cast(e, ty, _) => format!("({})::{ty}", show(e, names)),
         Expr::Concat(pair) => format!("({} || {})", show(&pair.0, names), show(&pair.1, names)),
         Expr::Coalesce(list) => format!("COALESCE({})", all(list, ", ")),

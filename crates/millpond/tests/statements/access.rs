@@ -132,3 +132,48 @@ fn simple(random: &mut StdRng) -> String {
         _ => format!("{column} = {one}"),
     }
 }
+
+/// A long list is searched, where it is known what is in it, as one after the other is compared.
+#[test]
+fn a_long_list_finds_what_comparisons_find() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().expect("one of few connections");
+    let made = run(
+        &mut c,
+        "create table t (a int, b text, c numeric, e timestamp, f char(4)); \
+         insert into t select case when i % 50 > 0 then i % 97 end, 't' || i % 83, i % 71 / 10.0, \
+             timestamp '2026-01-01' + i % 59 * interval '1 h', \
+             'c' || i % 37 from generate_series(1, 20000) i",
+    );
+    assert!(made.ends_with("INSERT 0 20000\n"), "{made}");
+    for (column, ty, of) in [
+        ("a", "int", "x::text"),
+        ("b", "text", "'t' || x"),
+        ("c", "numeric", "(x / 10.0)::text"),
+        ("e", "timestamp", "(timestamp '2026-01-01' + x * interval '1 h')::text"),
+        ("f", "char(4)", "'c' || x"),
+    ] {
+        let texts = run(&mut c, &format!("select {of} from generate_series(3, 120, 4) x"));
+        let mut items: Vec<String> =
+            texts.lines().skip(1).map(|text| format!("'{text}'::{ty}")).collect();
+        items.pop();
+        assert!(items.len() > 20, "{texts}");
+        for null in ["", ", null"] {
+            let list = items.join(", ") + null;
+            let any: Vec<String> = list.split(", ").map(|i| format!("{column} = {i}")).collect();
+            let any = any.join(" or ");
+            let count = |c: &mut Connection, condition: &str| {
+                run(c, &format!("select count(*), min(a), max(b) from t where {condition}"))
+            };
+            let found = count(&mut c, &any);
+            assert!(!found.contains("ERROR") && !found.contains("\n0|"), "{column} {found}");
+            assert_eq!(count(&mut c, &format!("{column} in ({list})")), found, "{column}");
+            let of_array = format!("{column} = any (array[{list}])");
+            assert_eq!(count(&mut c, &of_array), found, "{column}");
+            let others = count(&mut c, &format!("not ({any})"));
+            assert_eq!(count(&mut c, &format!("{column} not in ({list})")), others, "{column}");
+            let of_array = format!("{column} <> all (array[{list}])");
+            assert_eq!(count(&mut c, &of_array), others, "{column}");
+        }
+    }
+}

@@ -231,7 +231,7 @@ fn may_compute(
             | Expr::Like(_)
             | Expr::Cast(..) => true,
             Expr::Arith(operator, _) => is_own || *operator != Arith::Power,
-            Expr::Concat(_) => is_own,
+            Expr::Concat(_) | Expr::Among(_) => is_own,
             Expr::Func(func, _) if SHARED_FUNCTIONS.contains(&func.name()) => {
                 is_own || !func.searches_by_pattern()
             }
