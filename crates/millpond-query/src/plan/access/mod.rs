@@ -8,7 +8,9 @@
 //! key is made. A conjunct that is an OR can be taken if each of its sides gives a part of one
 //! index; if the parts are of several, a plan of nodes reads one after the other ([`Sides`]).
 
+mod bounds;
 mod choice;
+mod part;
 mod sargable;
 mod sides;
 
@@ -21,9 +23,9 @@ use crate::DataType;
 use crate::analyze::tree::{SystemColumn, slot_of};
 use crate::expr::Expr;
 
-pub(crate) use choice::{
-    Bounds, Choice, IndexPart, List, Places, WantedOrder, choose, leading_bounds,
-};
+pub(crate) use bounds::{Bounds, List, Places, leading_bounds};
+pub(crate) use choice::{Choice, WantedOrder, choose};
+pub(crate) use part::IndexPart;
 pub(crate) use sargable::Conjuncts;
 pub(super) use sargable::fixed_columns;
 pub use sargable::{all_of, conjuncts, in_order};

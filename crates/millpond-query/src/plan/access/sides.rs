@@ -8,7 +8,8 @@ use std::sync::Arc;
 use millpond_engine::catalog::TableDef;
 use millpond_engine::table::Direction;
 
-use super::choice::{Choice, IndexPart, KnownRows, WantedOrder, choose};
+use super::choice::{Choice, KnownRows, WantedOrder, choose};
+use super::part::IndexPart;
 use super::sargable::{Conjuncts, conjuncts, disjuncts};
 use super::{Access, IndexRange, Lookup, all_of};
 use crate::expr::{Expr, one_of};

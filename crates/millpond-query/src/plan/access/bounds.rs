@@ -1,0 +1,195 @@
+//! The bounds that conditions give the keys of an index.
+
+use millpond_engine::catalog::{IndexColumn, IndexDef, TableDef};
+use smallvec::SmallVec;
+
+use super::sargable::{Op, Sargable, sargables};
+use super::{KeyBounds, KeyList, KeyPart, Lookup};
+use crate::expr::{Compare, Expr};
+use crate::{DataType, Value};
+
+/// Places among conjuncts.
+pub(crate) type Places = SmallVec<[usize; 4]>;
+
+/// Bounds of keys: see [`KeyBounds`].
+#[derive(Default)]
+pub(crate) struct Bounds<'c> {
+    pub(crate) equal: SmallVec<[EqualTo<'c>; 2]>,
+    pub(crate) list: Option<List<'c>>,
+    pub(crate) from: Option<(&'c Expr, bool)>,
+    pub(crate) to: Option<(&'c Expr, bool)>,
+    pub(crate) not_null: bool,
+}
+
+/// What a key column is equal to.
+#[derive(Clone, Copy)]
+pub(crate) enum EqualTo<'c> {
+    Value(&'c Expr),
+    /// It is NULL.
+    Null,
+}
+
+/// Values of a key column: see [`KeyList`].
+#[derive(Clone, Copy)]
+pub(crate) enum List<'c> {
+    Items(&'c [Expr]),
+    Array(&'c Expr),
+}
+
+impl<'c> Bounds<'c> {
+    /// The expressions that they are made of.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &'c Expr> {
+        let list = match self.list {
+            None => &[],
+            Some(List::Items(items)) => items,
+            Some(List::Array(array)) => std::slice::from_ref(array),
+        };
+        let ends = self.from.iter().chain(&self.to).map(|(end, _)| *end);
+        self.equal.iter().filter_map(EqualTo::value).chain(list).chain(ends)
+    }
+
+    /// Whether they leave out nothing.
+    pub(crate) fn are_none(&self) -> bool {
+        self.are_whole() && !self.not_null
+    }
+
+    /// Whether they leave out nothing but NULLs.
+    pub(crate) fn are_whole(&self) -> bool {
+        let Bounds { equal, list, from, to, not_null: _ } = self;
+        equal.is_empty() && list.is_none() && from.is_none() && to.is_none()
+    }
+
+    /// Whether they say no more than that a column is NULL, or that it is not.
+    pub(crate) fn are_of_nulls(&self) -> bool {
+        !self.are_none() && self.exprs().next().is_none()
+    }
+
+    fn has_null(&self) -> bool {
+        self.equal.iter().any(|equal| equal.value().is_none())
+    }
+
+    /// Whether they are whole keys of a unique index, which have one row at most.
+    pub(crate) fn are_keys_of(&self, index: &IndexDef) -> bool {
+        let columns = self.equal.len() + usize::from(self.list.is_some());
+        // Of NULL there may be many.
+        index.unique && columns == index.columns.len() && !self.has_null()
+    }
+
+    /// How much they promise to leave out; 0 if nothing.
+    pub(super) fn score(&self) -> u32 {
+        let ends = u32::from(self.from.is_some()) + u32::from(self.to.is_some());
+        // Many rows may be NULL, and most may not be.
+        let of_equal = |equal: &EqualTo<'_>| if equal.value().is_some() { 40 } else { 8 };
+        self.equal.iter().map(of_equal).sum::<u32>()
+            + 30 * u32::from(self.list.is_some())
+            + 10 * ends
+            + 5 * u32::from(self.not_null)
+    }
+
+    pub(crate) fn made(&self, index: &IndexDef, table: &TableDef) -> KeyBounds {
+        let mut types = index.columns.iter().map(|column| table.columns[column.column].ty);
+        let equal = self.equal.iter().zip(&mut types);
+        let equal = equal.map(|(equal, ty)| equal.made(ty)).collect();
+        let Some(ty) = types.next() else { return KeyBounds { equal, ..KeyBounds::default() } };
+        let part = |expr: &Expr| EqualTo::Value(expr).made(ty);
+        let list = self.list.map(|list| match list {
+            List::Items(items) => KeyList::Items(items.iter().map(part).collect()),
+            List::Array(array) => KeyList::Array(part(array)),
+        });
+        let end = |(expr, inclusive)| (part(expr), inclusive);
+        let (from, to) = (self.from.map(end), self.to.map(end));
+        KeyBounds { equal, list, from, to, not_null: self.not_null }
+    }
+}
+
+impl<'c> EqualTo<'c> {
+    pub(crate) fn value(&self) -> Option<&'c Expr> {
+        match self {
+            EqualTo::Value(expr) => Some(expr),
+            EqualTo::Null => None,
+        }
+    }
+
+    fn made(&self, ty: DataType) -> KeyPart {
+        match self {
+            EqualTo::Value(expr) => KeyPart { expr: (*expr).clone(), ty, meets_null: false },
+            EqualTo::Null => KeyPart { expr: Expr::Const(Value::Null), ty, meets_null: true },
+        }
+    }
+}
+
+/// The bounds that conditions give the first column of an index, and the places of those that are
+/// in them.
+pub(crate) fn leading_bounds<'e>(
+    lookup: &Lookup<'_, '_>,
+    index: &IndexDef,
+    conjuncts: &[&'e Expr],
+) -> (Bounds<'e>, Places) {
+    let usable = sargables(lookup, conjuncts.iter().copied(), 0);
+    bounds_of(index.columns.iter().take(1), &usable, &[])
+}
+
+/// The bounds that conditions give the keys of an index, and the places of those that are in them.
+/// Of two that bound one end it is the first that does.
+pub(super) fn bounds<'e>(
+    index: &IndexDef,
+    first: &[Sargable<'e>],
+    then: &[Sargable<'e>],
+) -> (Bounds<'e>, Places) {
+    bounds_of(index.columns.iter(), first, then)
+}
+
+fn bounds_of<'i, 'e>(
+    columns: impl Iterator<Item = &'i IndexColumn>,
+    first: &[Sargable<'e>],
+    then: &[Sargable<'e>],
+) -> (Bounds<'e>, Places) {
+    let (mut found, mut taken) = (Bounds::default(), Places::new());
+    for column in columns.map(|column| column.column) {
+        let here = || first.iter().chain(then).filter(move |s| s.column == column);
+        let equality = here().find_map(|s| match s.op {
+            Op::Compare(Compare::Eq, expr) => Some((s, EqualTo::Value(expr))),
+            _ => None,
+        });
+        let is_null = || here().find(|s| matches!(s.op, Op::Null { not: false }));
+        let equality = equality.or_else(|| Some((is_null()?, EqualTo::Null)));
+        if let Some((sargable, equal)) = equality {
+            found.equal.push(equal);
+            taken.push(sargable.place);
+            continue;
+        }
+        let list = here().find_map(|s| match s.op {
+            Op::In(list) => Some((s, List::Items(list))),
+            Op::Any(array) => Some((s, List::Array(array))),
+            Op::Compare(..) | Op::Null { .. } => None,
+        });
+        if let Some((sargable, list)) = list {
+            found.list = Some(list);
+            taken.push(sargable.place);
+            break;
+        }
+        for sargable in here() {
+            let Op::Compare(op, expr) = sargable.op else {
+                if let Op::Null { not: true } = sargable.op {
+                    found.not_null = true;
+                    taken.push(sargable.place);
+                }
+                continue;
+            };
+            let (end, inclusive) = match op {
+                Compare::Gt => (&mut found.from, false),
+                Compare::Ge => (&mut found.from, true),
+                Compare::Lt => (&mut found.to, false),
+                Compare::Le => (&mut found.to, true),
+                _ => continue,
+            };
+            // Of several bounds on one side the first is used; the others stay in the filter.
+            if end.is_none() {
+                *end = Some((expr, inclusive));
+                taken.push(sargable.place);
+            }
+        }
+        break;
+    }
+    (found, taken)
+}
