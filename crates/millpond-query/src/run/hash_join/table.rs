@@ -8,7 +8,9 @@
 //! ```
 //!
 //! A record begins at a multiple of 8 bytes, and its number is that multiple. The buckets are made
-//! when all rows are there: their number is known then, and nothing is moved before.
+//! when all rows are there: their number is known then, and nothing is moved before. Where the next
+//! record has the same key, the length of the key says so: of a key with many rows only the first
+//! is compared.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +34,8 @@ const NEXT: usize = 4;
 const HASH: usize = 8;
 const KEY_LENGTH: usize = 12;
 const ROW_LENGTH: usize = 16;
+/// The bit of a key's length: the next record has the same key.
+const IS_NEXT_SAME: u32 = 1 << 31;
 /// Bits of a word of `matches`.
 const BITS: usize = u64::BITS as usize;
 /// What a row takes of the buckets, at most.
@@ -107,7 +111,14 @@ impl JoinTable {
         let hash = self.hasher.hash_one(key) as u32;
         let lengths = [key, row].map(|part| u32::try_from(part.len()).map_err(too_many));
         let [key_length, row_length] = lengths;
-        let header = [number - self.last, NONE, hash, key_length?, row_length?];
+        let (key_length, row_length) = (key_length?, row_length?);
+        if key_length >= IS_NEXT_SAME {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "a key is too long to hash",
+            ));
+        }
+        let header = [number - self.last, NONE, hash, key_length, row_length];
         header.iter().for_each(|field| self.bytes.extend_from_slice(&field.to_le_bytes()));
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(row);
@@ -141,10 +152,23 @@ impl JoinTable {
                 bucket.tags |= tag(hash);
                 let next = std::mem::replace(&mut bucket.first, number);
                 self.set_field(number, NEXT, next);
+                if self.have_same_key(number, next) {
+                    let length = self.field(number, KEY_LENGTH);
+                    self.set_field(number, KEY_LENGTH, length | IS_NEXT_SAME);
+                }
             }
             number -= self.field(number, BEFORE);
         }
         Ok(())
+    }
+
+    fn have_same_key(&self, number: u32, other: u32) -> bool {
+        other != NONE
+            && self.field(number, HASH) == self.field(other, HASH)
+            && match (self.record(number), self.record(other)) {
+                (Some(record), Some(other)) => record.key == other.key,
+                _ => false,
+            }
     }
 
     pub(super) fn last_matches(&self) -> &LastMatches {
@@ -164,6 +188,9 @@ impl JoinTable {
     /// The next row with the key of a row, or [`NONE`].
     pub(in crate::run) fn next(&self, number: u32) -> u32 {
         let next = self.field(number, NEXT);
+        if self.field(number, KEY_LENGTH) & IS_NEXT_SAME != 0 {
+            return next;
+        }
         match self.record(number) {
             Some(record) if next != NONE => self.find(next, self.field(number, HASH), record.key),
             _ => NONE,
@@ -243,7 +270,7 @@ impl JoinTable {
             return None;
         }
         let start = number as usize * UNIT + HEADER;
-        let row = start + self.field(number, KEY_LENGTH) as usize;
+        let row = start + (self.field(number, KEY_LENGTH) & !IS_NEXT_SAME) as usize;
         let end = row + self.field(number, ROW_LENGTH) as usize;
         let (key, row) = (self.bytes.get(start..row)?, self.bytes.get(row..end)?);
         Some(Record { key, row, after: end.div_ceil(UNIT) as u32 })
