@@ -31,10 +31,16 @@ impl Session {
         Ok(self.tree(index)?.block_count())
     }
 
-    /// Which part of an index's entries lie in a range of keys, from 0 to 1: an estimate from the
-    /// inner pages alone. It needs no snapshot and no lock.
-    pub fn index_share(&self, index: &IndexDef, range: &KeyRange) -> EngineResult<f64> {
-        btree::share_between(&self.ctx, self.tree(index)?, &range.lower, &range.upper)
+    /// Which part of an index's `entries` lie in a range of keys, from 0 to 1: an estimate, from
+    /// the inner pages alone if the range is small. It needs no snapshot and no lock.
+    pub fn index_share(
+        &self,
+        index: &IndexDef,
+        range: &KeyRange,
+        entries: f64,
+    ) -> EngineResult<f64> {
+        let KeyRange { lower, upper } = range;
+        btree::share_between(&self.ctx, self.tree(index)?, lower, upper, entries)
     }
 
     /// How many of an index's `entries` lie in a range of keys: an estimate likewise, which looks

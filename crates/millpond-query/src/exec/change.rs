@@ -12,6 +12,7 @@ use crate::Value;
 use crate::error::Result;
 use crate::expr::{Env, Expr, Row};
 use crate::plan::{Access, ChangePlan, Target};
+use crate::run::Folded;
 
 impl Exec<'_> {
     pub(super) fn change(
@@ -26,10 +27,11 @@ impl Exec<'_> {
                 let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
                 self.begin_change(&plan.table, access)?;
                 let mut old = std::mem::take(&mut self.scratch.old);
-                let mut count = 0;
+                let (mut count, mut kept) = (0, Folded::default());
                 let result =
                     self.rows(&plan.table, (access, usize::MAX), &env, &mut |exec, row| {
-                        if passes(filter.as_ref(), &plan.table, row.bytes(), &env)?
+                        let filter = kept.of_env(filter.as_ref(), &env)?;
+                        if passes(filter, &plan.table, row.bytes(), &env)?
                             && exec.change_found(
                                 plan,
                                 condition.as_ref(),

@@ -14,6 +14,7 @@ use crate::Value;
 use crate::error::Result;
 use crate::expr::{Env, Facts, Row};
 use crate::plan::{Access, Aggregate, KeyPart, RowLock, SelectPlan};
+use crate::run::Folded;
 
 impl Exec<'_> {
     pub(super) fn select(
@@ -111,8 +112,10 @@ impl Exec<'_> {
                 Ok(!holds(filter, &env)? || take(&env)?)
             });
         }
+        let mut filter = Folded::default();
         self.rows(table, (&plan.access, wanted), env, &mut |exec, row| {
-            if !passes(plan.filter.as_ref(), table, row.bytes(), env)? {
+            let filter = filter.of_env(plan.filter.as_ref(), env)?;
+            if !passes(filter, table, row.bytes(), env)? {
                 return Ok(true);
             }
             if let Some(lock) = plan.lock

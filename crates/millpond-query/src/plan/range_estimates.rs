@@ -299,7 +299,7 @@ impl NotedRange {
         let index = &self.range.index;
         let ask = |keys: &KeyRange| match self.decides {
             Use::Order => session.index_rows(index, keys, live),
-            _ => session.index_share(index, keys).map(|share| share * live),
+            _ => session.index_share(index, keys, live).map(|share| share * live),
         };
         let Some(rows) = sum_of_keys(&self.range, env, scratch, &ask)? else {
             return Ok(true);

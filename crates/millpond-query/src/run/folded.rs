@@ -12,7 +12,7 @@ const FOLDED_AFTER: usize = 256;
 /// It lasts as long as the node's state. Parameters that a subplan gets for each of its runs stay
 /// as they are.
 #[derive(Default)]
-pub(super) struct Folded {
+pub(crate) struct Folded {
     rows: usize,
     expr: Option<Box<Expr>>,
 }
@@ -25,10 +25,29 @@ impl Folded {
         written: Option<&'e Expr>,
         cx: &Context<'_>,
     ) -> Result<Option<&'e Expr>> {
+        self.after_rows(written, |written| fold(written, cx))
+    }
+
+    /// The same where there are no subplans.
+    #[inline]
+    pub(crate) fn of_env<'e>(
+        &'e mut self,
+        written: Option<&'e Expr>,
+        env: &Env<'_>,
+    ) -> Result<Option<&'e Expr>> {
+        self.after_rows(written, |written| written.clone().folded(env))
+    }
+
+    #[inline]
+    fn after_rows<'e>(
+        &'e mut self,
+        written: Option<&'e Expr>,
+        fold: impl FnOnce(&Expr) -> Result<Expr>,
+    ) -> Result<Option<&'e Expr>> {
         if self.rows < FOLDED_AFTER {
             self.rows += 1;
             if self.rows == FOLDED_AFTER {
-                self.expr = written.map(|written| fold(written, cx).map(Box::new)).transpose()?;
+                self.expr = written.map(|written| fold(written).map(Box::new)).transpose()?;
             }
         }
         Ok(self.expr.as_deref().or(written))

@@ -41,6 +41,7 @@ mod window;
 
 pub(crate) use aggregate::{Accumulator, FloatMoments, Pairs, average_of};
 pub(crate) use context::{Accelerated, Context, Work};
+pub(crate) use folded::Folded;
 pub use gather::planned_workers;
 pub(crate) use pool::Pool;
 pub(crate) use query::{Consumer, consume, run};

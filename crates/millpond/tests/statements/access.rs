@@ -170,10 +170,65 @@ fn a_long_list_finds_what_comparisons_find() {
             assert_eq!(count(&mut c, &format!("{column} in ({list})")), found, "{column}");
             let of_array = format!("{column} = any (array[{list}])");
             assert_eq!(count(&mut c, &of_array), found, "{column}");
+            let changed = run(&mut c, &format!("begin; delete from t where {column} in ({list})"));
+            let number = found.lines().nth(1).and_then(|line| line.split('|').next());
+            assert_eq!(changed, format!("BEGIN\nDELETE {}\n", number.unwrap_or_default()));
+            run(&mut c, "rollback");
             let others = count(&mut c, &format!("not ({any})"));
             assert_eq!(count(&mut c, &format!("{column} not in ({list})")), others, "{column}");
             let of_array = format!("{column} <> all (array[{list}])");
             assert_eq!(count(&mut c, &of_array), others, "{column}");
         }
     }
+}
+
+/// A boolean alone is a condition on its value.
+#[test]
+fn a_boolean_is_found_by_its_index() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(
+        &mut c,
+        "create table t (id int primary key, b bool, v int); create index on t (b, v); \
+         insert into t select i, case when i % 50 = 0 then true when i % 41 = 0 then false end, i % 9 \
+         from generate_series(1, 12000) i",
+    );
+    for (condition, bounds) in [
+        ("b", "(b = true)"),
+        ("not b", "(b = false)"),
+        ("b is true", "(b = true)"),
+        ("b is false and v > 3", "(b = false AND v > 3)"),
+        ("b = true and v in (2, 4)", "(b = true AND v IN (2, 4))"),
+        ("b and v = 3 or not b and v = 5", "((b = true AND v = 3) OR (b = false AND v = 5))"),
+    ] {
+        let query = format!("select id from t where {condition} order by id");
+        let plan = run(&mut c, &format!("explain {query}"));
+        assert!(plan.contains(&format!("Index Cond: {bounds}")), "{condition}\n{plan}");
+        let slowly = query.replace(" from t ", " from (select * from t offset 0) t ");
+        assert_eq!(run(&mut c, &query), run(&mut c, &slowly), "{condition}");
+    }
+    for condition in ["b is not true", "b is not false", "b is unknown"] {
+        let query = format!("select count(*) from t where {condition}");
+        let slowly = query.replace(" from t ", " from (select * from t offset 0) t ");
+        assert_eq!(run(&mut c, &query), run(&mut c, &slowly), "{condition}");
+    }
+}
+
+/// A condition on a key of groups leaves out rows before they are grouped.
+#[test]
+fn a_condition_on_groups_uses_an_index() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(
+        &mut c,
+        "create table t (id int primary key, g int, v int); create index on t (g); \
+         insert into t select i, i % 700, i % 9 from generate_series(1, 5000) i",
+    );
+    let query = "select g, count(*) from t group by g having g = 7 and count(*) > 2";
+    let plan = run(&mut c, &format!("explain {query}"));
+    assert!(plan.contains("Index Cond: (g = 7)"), "{plan}");
+    assert_eq!(run(&mut c, query), "g|count\n7|8\nSELECT 1\n");
+    let query = "select g, count(*) from t group by grouping sets ((g), ()) having g = 7";
+    assert_eq!(run(&mut c, query), "g|count\n7|8\nSELECT 1\n");
+    assert_eq!(run(&mut c, "select count(*) from t having count(*) < 0"), "count\nSELECT 0\n");
 }

@@ -74,6 +74,32 @@ fn nulls_are_found_by_an_index() {
     }
 }
 
+/// NULLs may be at either end of an index; past them is the first value.
+#[test]
+fn extremes_pass_over_nulls_at_both_ends() {
+    let (_fresh, mut c) = table(3_000);
+    run(&mut c, "create table e (k int, n int); create index on e (k desc nulls last)");
+    run(&mut c, "create index on e (n nulls first)");
+    run(
+        &mut c,
+        "insert into e select case when i > 2000 then i end, nullif(i % 7, 0) \
+                 from generate_series(1, 3000) i",
+    );
+    for (query, access) in [
+        ("select max(not_in), min(not_in) from t ", "using t_not_in_idx"),
+        ("select max(u), min(u) from t ", "Index Cond: (u IS NOT NULL)"),
+        ("select min(few), max(few) from t where few > 500", "few > 500"),
+    ] {
+        let shown = plan(&mut c, query);
+        assert!(shown.contains(access) && !shown.contains("Seq Scan"), "{query}\n{shown}");
+        check(&mut c, query);
+    }
+    let shown = plan(&mut c, "select min(k), max(k), min(n), max(n) from e");
+    assert_eq!(shown.matches("Index Scan").count(), 4, "{shown}");
+    let extremes = run(&mut c, "select min(k), max(k), min(n), max(n) from e");
+    assert_eq!(extremes, "min|max|min|max\n2001|3000|1|6\nSELECT 1\n");
+}
+
 #[test]
 fn conditions_with_nulls_agree_in_any_order() {
     let (_fresh, mut c) = table(700);

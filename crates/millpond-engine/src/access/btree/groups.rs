@@ -50,7 +50,7 @@ pub fn rows_of_groups<E: Env + ?Sized>(
     // The last group may go on for long. Those after it are taken to be like all of these.
     let mut end = group.clone();
     end.push(AFTER);
-    let within = share_between(env, rel, &group, &end)? * entries;
+    let within = share_between(env, rel, &group, &end, entries)? * entries;
     // What is within a part of a leaf is not known.
     let is_long = within > f64::from(2 * MOST_ENTRIES);
     let rows = rows + if is_long { within } else { own_rows };

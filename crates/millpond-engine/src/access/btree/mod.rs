@@ -23,6 +23,7 @@ pub(crate) mod check;
 mod cursor;
 mod descend;
 mod env;
+mod fullness;
 mod groups;
 mod grow;
 mod insert;

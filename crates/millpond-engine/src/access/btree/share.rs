@@ -3,9 +3,10 @@
 //! A descent to a key sees on each page which of the entries it takes. If all subtrees of a level
 //! held as many entries, that would be the key's place in the tree. So two descents give the share
 //! between two keys. They end above the leaves: inner pages are few and mostly in memory, and to
-//! read a leaf could cost more than the estimate is worth. In a B+tree all leaves are equally deep
-//! and at least partly filled, so the estimate is seldom wrong by more than a factor of two, unless
-//! both keys belong to one leaf or to neighbours. In that case the leaves can be looked at, too.
+//! read a leaf could cost more than the estimate is worth. In a B+tree all leaves are equally deep.
+//! If many are between the keys, some are looked at, to see whether they are nearly empty. So the
+//! estimate is seldom wrong by more than a factor of two, unless both keys belong to one leaf or to
+//! neighbours. In that case these leaves can be looked at, too.
 //!
 //! A planner may ask without a snapshot, and so without what keeps a page that left the tree from
 //! being used again. Then the answer is wrong, and no more: it must not be used to find rows.
@@ -15,6 +16,7 @@ use millpond_buffer::{BlockNumber, RelHandle};
 use super::ROOT;
 use super::descend::{Side, Step, Steps, aside, damaged, step_by};
 use super::env::Env;
+use super::fullness::fullness;
 use super::page::PageRead;
 use super::page::item::Target;
 use super::page::node::Node;
@@ -34,17 +36,17 @@ struct Place {
     leaf: Option<u32>,
 }
 
-/// Which part of a tree's entries have keys from `lower` (included) to `upper` (excluded), from 0
-/// to 1. An estimate: see the module's text. If the inner pages are in memory, it writes nothing
-/// shared.
+/// Which part of a tree's `entries` have keys from `lower` (included) to `upper` (excluded), from 0
+/// to 1. An estimate: see the module's text. If the pages are in memory, it writes nothing shared.
 pub fn share_between<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
     lower: &[u8],
     upper: &[u8],
+    entries: f64,
 ) -> EngineResult<f64> {
-    let (from, to) = places(env, rel, Target::first(lower), Target::first(upper))?;
-    Ok(share(from, to))
+    let places = places(env, rel, Target::first(lower), Target::first(upper))?;
+    share_of_full(env, rel, places, entries)
 }
 
 /// How many of a tree's `entries` have such keys: an estimate as well. But if the keys are in one
@@ -65,7 +67,22 @@ pub fn rows_between<E: Env + ?Sized>(
             Err(error) => return Err(error),
         }
     }
-    Ok(share(from, to) * entries)
+    Ok(share_of_full(env, rel, (from, to), entries)? * entries)
+}
+
+/// The share between two places, with regard to how full the leaves are.
+fn share_of_full<E: Env + ?Sized>(
+    env: &E,
+    rel: &RelHandle,
+    (from, to): (Place, Place),
+    entries: f64,
+) -> EngineResult<f64> {
+    let leaf = from.unsure.max(to.unsure);
+    let full = match fullness(env, rel, (from.before, to.before), leaf, leaf * entries) {
+        Err(EngineError::WouldBlock) => 1.0,
+        full => full?,
+    };
+    Ok(share(from, to) * full)
 }
 
 /// The entries between two keys in these leaves, if they are one or neighbours.

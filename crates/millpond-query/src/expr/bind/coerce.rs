@@ -267,6 +267,6 @@ impl Binder<'_> {
 }
 
 /// A text without its trailing spaces.
-fn trimmed(text: Expr) -> Result<Expr> {
+pub(super) fn trimmed(text: Expr) -> Result<Expr> {
     Ok(Expr::Func(Func::exactly("rtrim", &[Param::Type(DataType::Text)])?, vec![text]))
 }

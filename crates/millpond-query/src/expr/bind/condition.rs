@@ -1,15 +1,18 @@
 //! Conditions with words of their own (IS, IN, LIKE, BETWEEN), and CASE.
 
+use std::iter;
+
 use millpond_syntax::tree::{self, AExpr, AExprKind, BoolTestType, CaseExpr, Name, Node};
 use millpond_types::other::RECORD;
 
 use super::call::odd_one;
+use super::coerce::trimmed;
 use super::operator::{no_operator, symbol_of};
 use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
-use crate::expr::types::{Category, Ty, category, comparable, is_int, unmodified};
+use crate::expr::types::{Category, Ty, category, comparable, is_int, unify, unmodified};
 use crate::expr::{Compare, Expr, Func, Like, one_of};
 
 /// The items of IN as PostgreSQL compares with them. Several without a column are an array, which
@@ -140,6 +143,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let value = self.bind(expr, scope)?;
         let items = list.iter().map(|e| self.bind(e, scope)).collect::<Result<Vec<_>>>()?;
+        let items = self.as_elements(value.ty, items)?;
         // All sides meet in one type; integers compare as they are.
         let mut common = value.ty;
         for item in &items {
@@ -166,6 +170,31 @@ impl Binder<'_> {
         let value = convert(value)?;
         let items = items.into_iter().map(convert).collect::<Result<Vec<_>>>()?;
         Ok(Typed::bool(is_in(value, items, negated)))
+    }
+
+    /// Several items without a column are an array for PostgreSQL, of the type that they and the
+    /// value have in common. So a `real` is compared with numbers as `real`, and a `char(n)` with
+    /// texts without their trailing spaces. A single item is compared as it is.
+    fn as_elements(&mut self, value: Ty, items: Vec<Typed>) -> Result<Vec<Typed>> {
+        let elements = || items.iter().filter(|item| !item.expr.has_column());
+        let common = unify(iter::once(value).chain(elements().map(|item| item.ty)));
+        let Ok(Ty::Known(ty)) = common else { return Ok(items) };
+        if elements().count() < 2 {
+            return Ok(items);
+        }
+        let mut element = |item: Typed| match (ty, item.ty) {
+            (DataType::Float4, Ty::Known(own)) if own != ty && !item.expr.has_column() => {
+                let expr = self.coerce(item, ty, Coercion::Implicit)?;
+                Ok(Typed::known(expr, ty))
+            }
+            (DataType::Char(_), Ty::Known(DataType::Text | DataType::Varchar(_)))
+                if !item.expr.has_column() =>
+            {
+                Ok(Typed::known(trimmed(item.expr)?, ty))
+            }
+            _ => Ok(item),
+        };
+        items.into_iter().map(&mut element).collect()
     }
 
     /// `value LIKE pattern [ESCAPE escape]`, and with the other words for it.

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Lookup;
+use crate::Value;
 use crate::expr::{Compare, Expr};
 
 /// Conditions that must all hold.
@@ -98,8 +99,19 @@ pub(super) fn sargables<'e>(
     numbered.filter_map(|(conjunct, place)| sargable(lookup, conjunct, place)).collect()
 }
 
+const TRUE: Expr = Expr::Const(Value::Bool(true));
+const FALSE: Expr = Expr::Const(Value::Bool(false));
+
 fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Option<Sargable<'e>> {
+    let is = |column: &Expr, value: &'e Expr| {
+        let column = lookup.own_column(column)?;
+        Some(Sargable { column, op: Op::Compare(Compare::Eq, value), place })
+    };
     match conjunct {
+        // A boolean is what it is equal to.
+        Expr::Column(_) => is(conjunct, &TRUE),
+        Expr::IsBool(value, Some(true), false) => is(value, &TRUE),
+        Expr::Not(value) | Expr::IsBool(value, Some(false), false) => is(value, &FALSE),
         Expr::Compare(op, pair) => {
             let own = (lookup.own_column(&pair.0), lookup.own_column(&pair.1));
             let (column, op, value) = match own {

@@ -4,6 +4,7 @@ use super::Planning;
 use crate::analyze::tree::{Body, Distinct, Query, Select, Slot, slot_of};
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::plan::access::conjuncts;
 
 impl Planning<'_> {
     /// Whether a condition on a query's columns holds for the same rows when it is told inside.
@@ -71,6 +72,35 @@ fn takes_on(select: &Select, target: &Expr) -> bool {
         }
     });
     only_keys
+}
+
+/// The conditions of a HAVING, parted: those on keys of groups alone, told of the rows that groups
+/// are made of, which they hold for as well; and the others.
+pub(super) fn parted_having(select: &Select) -> Result<(Vec<Expr>, Vec<&Expr>)> {
+    let (mut of_rows, mut others) = (Vec::new(), Vec::new());
+    let grouping = select.grouping.as_ref().filter(|grouping| grouping.sets.is_none());
+    for condition in conjuncts(select.having.as_ref()) {
+        let is_simple = |e: &Expr| !e.is_volatile() && !e.has_subquery();
+        let (mut has_key, mut only_keys) = (false, is_simple(condition));
+        let Some(grouping) = grouping else {
+            others.push(condition);
+            continue;
+        };
+        condition.walk(&mut |e| {
+            if let Expr::Column(column) = e
+                && let (of, place) = slot_of(*column)
+                && of == grouping.slot
+            {
+                has_key = true;
+                only_keys &= grouping.keys.get(place).is_some_and(is_simple);
+            }
+        });
+        match has_key && only_keys {
+            true => of_rows.push(before_grouping(select, condition.clone())?),
+            false => others.push(condition),
+        }
+    }
+    Ok((of_rows, others))
 }
 
 /// The condition, in terms of what a SELECT's targets are computed from.

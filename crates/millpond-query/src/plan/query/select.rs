@@ -5,6 +5,7 @@ use super::build::filtered;
 use super::estimate::UNKNOWN_ROWS;
 use super::node::{Acceleration, Aggregate, NestedLoop, Node, Strategy};
 use super::problem::Problem;
+use super::push_down::parted_having;
 use super::shared_states::shared_states;
 use super::wanted::Wanted;
 use crate::analyze::tree::{
@@ -42,7 +43,8 @@ impl Planning<'_> {
         limit: Option<f64>,
         sets_later: bool,
     ) -> Result<Path> {
-        let problem = self.problem(select, more)?;
+        let (of_rows, having) = parted_having(select)?;
+        let problem = self.problem(select, more.into_iter().chain(of_rows).collect())?;
         let sort = &*self.sort_keys(sort)?;
         let mut path = match &select.grouping {
             Some(grouping) => self.grouped(grouping, select, &problem, sort, limit)?,
@@ -64,10 +66,11 @@ impl Planning<'_> {
                 Path { all_sorted: or_hashed && path.ordered, ..path }
             }
         };
-        if let Some(having) = &select.having {
-            let conditions = self.resolved_conjuncts(Some(having))?;
-            path.node = filtered(path.node, conditions);
+        let mut conditions = Vec::new();
+        for condition in having {
+            conditions.extend(self.resolved_conjuncts(Some(condition))?);
         }
+        path.node = filtered(path.node, conditions);
         let mut sorted = if path.ordered && select.grouping.is_none() {
             self.order_before(select, sort)?
         } else {

@@ -16,6 +16,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
+use millpond_sync::prefetch::prefetch;
 
 use super::gives_inner;
 use super::last_matches::LastMatches;
@@ -189,6 +190,9 @@ impl JoinTable {
     pub(in crate::run) fn next(&self, number: u32) -> u32 {
         let next = self.field(number, NEXT);
         if self.field(number, KEY_LENGTH) & IS_NEXT_SAME != 0 {
+            // It will be looked at when this row has been worked on.
+            let start = next as usize * UNIT;
+            self.bytes.get(start..start + HEADER).into_iter().for_each(prefetch);
             return next;
         }
         match self.record(number) {

@@ -10,8 +10,8 @@ fn tree_of(keys: impl Iterator<Item = u32>, frames: usize) -> (Tree, TestEnv) {
     (tree, env)
 }
 
-fn share(tree: &Tree, env: &TestEnv, from: u32, to: u32) -> f64 {
-    share_between(env, &tree.rel, &int_key(from), &int_key(to)).unwrap()
+fn share(tree: &Tree, env: &TestEnv, (from, to): (u32, u32), entries: u64) -> f64 {
+    share_between(env, &tree.rel, &int_key(from), &int_key(to), entries as f64).unwrap()
 }
 
 proptest! {
@@ -32,7 +32,7 @@ proptest! {
             let (from, to) = (place(a.min(b)), place(a.max(b)));
             let entries = tree.scan(&env, &int_key(from), Some(&int_key(to)), Direction::Forward);
             let truth = entries.len() as f64 / f64::from(count);
-            let found = share(&tree, &env, from, to);
+            let found = share(&tree, &env, (from, to), u64::from(count));
             let bound = if report.levels == 1 { 1e-9 } else { truth * 0.5 + 3.0 * leaf };
             prop_assert!(
                 (found - truth).abs() <= bound,
@@ -52,7 +52,9 @@ proptest! {
 #[test]
 fn ends_are_open_and_ranges_may_be_empty() {
     let (tree, env) = tree_of(0..20_000, 500);
-    let of = |lower: &[u8], upper: &[u8]| share_between(&env, &tree.rel, lower, upper).unwrap();
+    let of = |lower: &[u8], upper: &[u8]| {
+        share_between(&env, &tree.rel, lower, upper, 20_000.0).unwrap()
+    };
     let report = tree.check(&env);
     assert_eq!(report.levels, 2);
     let half_leaf = 0.5 / f64::from(report.pages - 1);
@@ -64,7 +66,26 @@ fn ends_are_open_and_ranges_may_be_empty() {
     let (from, to) = (int_key(5), int_key(5));
     assert_eq!(rows_between(&env, &tree.rel, &from, &to, 20_000.0).unwrap(), 0.0);
     let (tree, env) = Tree::created(20);
-    assert_eq!(share_between(&env, &tree.rel, &[], &[0xff]).unwrap(), 0.0);
+    assert_eq!(share_between(&env, &tree.rel, &[], &[0xff], 0.0).unwrap(), 0.0);
+}
+
+/// A queue's waiting rows are few, in leaves that were full of them.
+#[test]
+fn leaves_that_are_nearly_empty_are_seen_to_be() {
+    let (tree, env) = tree_of(0..40_000, 500);
+    let range = (10_000, 30_000);
+    assert!((0.45..0.55).contains(&share(&tree, &env, range, 40_000)));
+    let is_done = |row: Tid| (tid(range.0)..tid(range.1)).contains(&row) && row.offset % 100 != 7;
+    vacuum(&env, &tree.rel, None, &is_done).unwrap();
+    let entries = tree.check(&env).entries;
+    let found = share(&tree, &env, range, entries) * entries as f64;
+    let truth = tree.scan(&env, &int_key(10_000), Some(&int_key(30_000)), Direction::Forward).len();
+    assert!((100..400).contains(&truth), "{truth}");
+    let ratio = found / truth as f64;
+    assert!((0.3..3.0).contains(&ratio), "{found} for {truth}");
+    // The leaves beside them are full.
+    let found = share(&tree, &env, (30_000, 40_000), entries) * entries as f64;
+    assert!(found > 5_000.0, "{found}");
 }
 
 /// Where it may not wait, a page that is not in memory is no estimate. Later the answer is there.
@@ -83,9 +104,9 @@ fn a_page_that_is_not_in_memory_is_waited_for_or_refused() {
     let mut refused = 0;
     for n in (0..2_000).step_by(100) {
         env.wait = Wait::Never;
-        let now = share_between(&env, &tree.rel, &key(n), &key(n + 1_000));
+        let now = share_between(&env, &tree.rel, &key(n), &key(n + 1_000), 3_000.0);
         env.wait = Wait::Allowed;
-        let later = share_between(&env, &tree.rel, &key(n), &key(n + 1_000)).unwrap();
+        let later = share_between(&env, &tree.rel, &key(n), &key(n + 1_000), 3_000.0).unwrap();
         assert!((0.2..0.5).contains(&later), "{n}: {later}");
         match now {
             Ok(now) => assert_eq!(now, later),
@@ -102,6 +123,6 @@ fn a_page_that_is_not_in_memory_is_waited_for_or_refused() {
 fn damage_is_an_error_that_names_the_block() {
     let (tree, env) = tree_of(0..20_000, 500);
     tree.deface(&env, ROOT, super::super::page::layout::KIND, &9u16.to_le_bytes());
-    let error = share_between(&env, &tree.rel, &int_key(0), &int_key(9)).unwrap_err();
+    let error = share_between(&env, &tree.rel, &int_key(0), &int_key(9), 20_000.0).unwrap_err();
     assert!(matches!(error, EngineError::Corruption { .. }), "{error}");
 }

@@ -65,7 +65,7 @@ impl<K: Fn(u32) -> Vec<u8> + Sync> Storm<'_, K> {
             }
             // Pages split, and leave the tree, on the way down.
             if let [first, .., last] = keys.as_slice() {
-                let share = share_between(&env, &self.tree.rel, first, last).unwrap();
+                let share = share_between(&env, &self.tree.rel, first, last, 1_000.0).unwrap();
                 assert!((0.0..=1.0).contains(&share), "{share}");
             }
         }

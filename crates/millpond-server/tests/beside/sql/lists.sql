@@ -1,0 +1,33 @@
+-- Items of IN with several types, and values that are found among many.
+select * from (values (15.3::real), (0.1::real), (1::real), (null)) v (f) where f in (15.3, 15.7);
+select * from (values (15.3::real), (0.1::real), (1::real), (null)) v (f) where f in (15.3);
+select * from (values (15.3::real), (0.1::real), (1::real), (null)) v (f) where f in (0.1, 1, null);
+select * from (values (15.3::real), (0.1::real), (1::real), (null)) v (f) where f not in (0.1, 2.5);
+select f from (values (15.3::real), (0.1::real)) v (f) where f in (15.3::float8, 0.1::numeric);
+select f from (values (15.3::real), (0.1::real)) v (f) where f in (0.1, f);
+select f in (1e50, 2) from (values (15.3::real)) v (f);
+select * from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c57'::text, 'c4 '::text);
+select * from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c57 '::varchar, 'c4'::text, 'c9  ');
+select * from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c4 '::text);
+select * from (values ('c57'::varchar), ('c4 '), ('c9')) v (c) where c in ('c57 '::char(6), 'c4'::text);
+select * from (values ('c57'::text), ('c4 '), ('c9')) v (c) where c in ('c57 '::char(6), 'c4'::char(2));
+select x, x in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89) from generate_series(1, 300) x where x % 7 = 0;
+select count(*) from generate_series(1, 3000) x where x % 100 in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, null);
+select count(*) from generate_series(1, 3000) x where x % 100 not in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89);
+select count(*) from generate_series(1, 3000) x where x % 100 not in (1, 2, 3, 5, 8, 13, 21, 34, 55, null);
+select count(*) from generate_series(1, 3000) x where x % 100 = any ('{1,2,3,5,8,13,21,34,55,89,89}');
+select count(*) from generate_series(1, 3000) x where x % 100 <> all ('{{1,2,3,5,8,13},{21,34,55,89,NULL,4}}');
+select count(*) from generate_series(1, 3000) x where x % 100 <> all ('{1,2,3,5,8,13,21,34,55,89,89}');
+select count(*) from generate_series(1, 3000) x where (x % 100)::numeric in (1.0, 2.00, 3, 5, 8, 13, 21, 34, 55, 89.5);
+select count(*) from generate_series(1, 3000) x where (x % 100)::float8 in (1, 2, 3, 5, 8, 13, 21, 34, 'NaN', 89.5);
+select count(*) from generate_series(1, 3000) x where 'k' || x % 90 in ('k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8', 'k9 ', 'k10');
+-- Conditions on groups that are conditions on rows.
+select x % 5 as g, count(*) from generate_series(1, 50) x group by g having x % 5 = 3;
+select x % 5 as g, count(*) from generate_series(1, 50) x group by x % 5 having x % 5 > 2 and count(*) > 3 order by 1;
+select g, sum(x) from (values (1, 5), (2, 7), (null, 9)) v (g, x) group by g having g is null or sum(x) > 6 order by 1;
+select g, sum(x) from (values (1, 5), (2, 7), (null, 9)) v (g, x) group by rollup (g) having g is null order by 2;
+select g from (values (1, 5), (2, 7)) v (g, x) group by g having 10 / (g - 1) > 5 and g > 1;
+select g, random() < 2 from (values (1, 5), (2, 7)) v (g, x) group by g having g > 1 and random() < 2;
+select count(*) from (values (1, 5), (2, 7)) v (g, x) having false;
+select g, count(*) from (values (1, 5), (2, 7)) v (g, x) group by g having g in (select 2);
+select g, (select count(*) from (values (1), (2)) w (k) group by k having k = g) from (values (1), (3)) v (g) group by g having g < 9 order by 1;
