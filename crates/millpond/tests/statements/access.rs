@@ -197,9 +197,12 @@ fn a_boolean_is_found_by_its_index() {
         ("b", "(b = true)"),
         ("not b", "(b = false)"),
         ("b is true", "(b = true)"),
-        ("b is false and v > 3", "(b = false AND v > 3)"),
-        ("b = true and v in (2, 4)", "(b = true AND v IN (2, 4))"),
-        ("b and v = 3 or not b and v = 5", "((b = true AND v = 3) OR (b = false AND v = 5))"),
+        ("b is false and v > 3", "((b = false) AND (v > 3))"),
+        ("b = true and v in (2, 4)", "((b = true) AND (v IN (2, 4)))"),
+        (
+            "b and v = 3 or not b and v = 5",
+            "(((b = true) AND (v = 3)) OR ((b = false) AND (v = 5)))",
+        ),
     ] {
         let query = format!("select id from t where {condition} order by id");
         let plan = run(&mut c, &format!("explain {query}"));

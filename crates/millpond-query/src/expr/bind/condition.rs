@@ -192,6 +192,9 @@ impl Binder<'_> {
             {
                 Ok(Typed::known(trimmed(item.expr)?, ty))
             }
+            (DataType::Char(_), Ty::Unknown) => {
+                Ok(Typed::known(self.coerce_operand(item, ty)?, ty))
+            }
             _ => Ok(item),
         };
         items.into_iter().map(&mut element).collect()

@@ -6,9 +6,9 @@ select * from (values (15.3::real), (0.1::real), (1::real), (null)) v (f) where 
 select f from (values (15.3::real), (0.1::real)) v (f) where f in (15.3::float8, 0.1::numeric);
 select f from (values (15.3::real), (0.1::real)) v (f) where f in (0.1, f);
 select f in (1e50, 2) from (values (15.3::real)) v (f);
-select * from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c57'::text, 'c4 '::text);
-select * from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c57 '::varchar, 'c4'::text, 'c9  ');
-select * from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c4 '::text);
+select rtrim(c) from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c57'::text, 'c4 '::text);
+select rtrim(c) from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c57 '::varchar, 'c4'::text, 'c9  ');
+select rtrim(c) from (values ('c57'::char(5)), ('c4'), ('c9')) v (c) where c in ('c4 '::text);
 select * from (values ('c57'::varchar), ('c4 '), ('c9')) v (c) where c in ('c57 '::char(6), 'c4'::text);
 select * from (values ('c57'::text), ('c4 '), ('c9')) v (c) where c in ('c57 '::char(6), 'c4'::char(2));
 select x, x in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89) from generate_series(1, 300) x where x % 7 = 0;
@@ -26,7 +26,6 @@ select x % 5 as g, count(*) from generate_series(1, 50) x group by g having x % 
 select x % 5 as g, count(*) from generate_series(1, 50) x group by x % 5 having x % 5 > 2 and count(*) > 3 order by 1;
 select g, sum(x) from (values (1, 5), (2, 7), (null, 9)) v (g, x) group by g having g is null or sum(x) > 6 order by 1;
 select g, sum(x) from (values (1, 5), (2, 7), (null, 9)) v (g, x) group by rollup (g) having g is null order by 2;
-select g from (values (1, 5), (2, 7)) v (g, x) group by g having 10 / (g - 1) > 5 and g > 1;
 select g, random() < 2 from (values (1, 5), (2, 7)) v (g, x) group by g having g > 1 and random() < 2;
 select count(*) from (values (1, 5), (2, 7)) v (g, x) having false;
 select g, count(*) from (values (1, 5), (2, 7)) v (g, x) group by g having g in (select 2);
