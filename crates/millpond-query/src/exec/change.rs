@@ -27,10 +27,10 @@ impl Exec<'_> {
                 let env = Env { row: Row::None, params, facts: self.facts, subplans: None };
                 self.begin_change(&plan.table, access)?;
                 let mut old = std::mem::take(&mut self.scratch.old);
-                let (mut count, mut kept) = (0, Folded::default());
+                let (mut count, mut folded) = (0, Folded::default());
                 let result =
                     self.rows(&plan.table, (access, usize::MAX), &env, &mut |exec, row| {
-                        let filter = kept.of_env(filter.as_ref(), &env)?;
+                        let filter = folded.of_env(filter.as_ref(), &env)?;
                         if passes(filter, &plan.table, row.bytes(), &env)?
                             && exec.change_found(
                                 plan,

@@ -208,7 +208,7 @@ pub(super) fn extreme_key(
 
 /// The indexes whose order serves sort keys over one table: these are an index's leading columns,
 /// all one way. Columns that conditions make equal to one value order nothing, in an index as
-/// among the keys.
+/// among the keys. Where a condition leaves out NULLs, it does not matter at which end they are.
 pub(super) fn orders_of_indexes<'t>(
     lookup: &Lookup<'t, '_>,
     indexes: &'t UsableIndexes<'_>,
@@ -219,11 +219,12 @@ pub(super) fn orders_of_indexes<'t>(
         return Vec::new();
     }
     let fixed = access::fixed_columns(lookup, conjuncts);
+    let not_null = access::columns_without_nulls(lookup, conjuncts);
     let is_fixed =
         |key: &SortKey| lookup.own_column(&key.expr).is_some_and(|own| fixed.contains(&own));
     let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(key)).collect();
     let ordered = |index: &'t Arc<IndexDef>| {
-        let direction = direction_for(lookup, index, &fixed, &keys)?;
+        let direction = direction_for(lookup, index, (&fixed, &not_null), &keys)?;
         Some(Ordered { index, direction })
     };
     indexes.of(lookup.table).filter_map(ordered).collect()
@@ -234,7 +235,7 @@ pub(super) fn orders_of_indexes<'t>(
 fn direction_for(
     lookup: &Lookup<'_, '_>,
     index: &IndexDef,
-    fixed: &[usize],
+    (fixed, not_null): (&[usize], &[usize]),
     keys: &[&SortKey],
 ) -> Option<Direction> {
     let table = lookup.table;
@@ -252,7 +253,8 @@ fn direction_for(
             return None;
         }
         let same = key.descending == column.order.descending;
-        let nullable = !table.columns[column.column].not_null;
+        let place = column.column;
+        let nullable = !table.columns[place].not_null && !not_null.contains(&place);
         if nullable && (key.nulls_first == column.order.nulls_first) != same {
             return None;
         }

@@ -183,3 +183,22 @@ fn the_end_of_a_queue_is_found_by_its_index() {
     assert!(shown.contains("Index Cond: (done_at IS NULL)"), "{shown}");
     assert_eq!(run(&mut c, "execute next").lines().count(), 5);
 }
+
+/// The order of an index whose NULLs are left out is followed, if no other index has fewer rows.
+#[test]
+fn an_order_without_nulls_is_weighed() {
+    let (_fresh, mut c) = table(20_000);
+    for (query, index) in [
+        ("select not_in from t where not_in is not null order by not_in limit 5", "t_not_in_idx"),
+        ("select id from t where few is not null order by id limit 1000", "t_few_idx"),
+        ("select id from t where not_in is not null order by id limit 5", "t_pkey"),
+        ("select few from t where few is not null order by few desc limit 3", "t_few_idx"),
+        // Where a condition leaves out NULLs, the end at which they are does not matter.
+        ("select few from t where few > 500 order by few desc nulls last limit 3", "t_few_idx"),
+        ("select z, u from t where z = 3 and u < 90 order by u nulls first limit 3", "t_z_u_idx"),
+    ] {
+        let shown = plan(&mut c, query);
+        assert!(shown.contains(&format!("using {index}")), "{query}\n{shown}");
+        check(&mut c, query);
+    }
+}

@@ -72,7 +72,7 @@ pub(crate) fn choose<'c>(
     let order_of =
         |index: &IndexDef| wanted.given_by.iter().find(|given| given.index.oid == index.oid);
     let mut best: Option<(u32, IndexPart<'c>)> = None;
-    let mut is_bounded = false;
+    let mut bounded = 0;
     for index in indexes.of(table) {
         let mut candidate = IndexPart::new(index, &usable);
         for alternatives in &ors {
@@ -90,7 +90,7 @@ pub(crate) fn choose<'c>(
         if score == 0 {
             continue;
         }
-        is_bounded |= candidate.score() > 0;
+        bounded += u32::from(candidate.score() > 0);
         let is_better = match &best {
             None => true,
             Some((most, part)) => {
@@ -117,7 +117,7 @@ pub(crate) fn choose<'c>(
         let is_ordered = tids.is_some_and(|tids| tids.is_one);
         return Choice { table, conjuncts, part: None, tids, is_ordered, is_contested: false };
     };
-    let is_contested = is_bounded && part.is_whole();
+    let is_contested = part.is_whole() && bounded > u32::from(part.score() > 0);
     let ordered = order_of(part.index);
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = part.is_point() || ordered.is_some();

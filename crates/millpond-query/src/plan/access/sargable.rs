@@ -89,6 +89,17 @@ pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_, '_>, conjuncts: &[&Expr
         .collect()
 }
 
+/// The columns that are not NULL in any row that meets conditions, as far as these can serve as a
+/// part of a key.
+pub(in crate::plan) fn columns_without_nulls(
+    lookup: &Lookup<'_, '_>,
+    conjuncts: &[&Expr],
+) -> Vec<usize> {
+    let usable = sargables(lookup, conjuncts.iter().copied(), 0);
+    let has_value = |s: &Sargable<'_>| !matches!(s.op, Op::Null { not: false });
+    usable.iter().filter(|s| has_value(s)).map(|s| s.column).collect()
+}
+
 /// Those of some conjuncts that can serve as a part of a key. Places are counted from `first`.
 pub(super) fn sargables<'e>(
     lookup: &Lookup<'_, '_>,

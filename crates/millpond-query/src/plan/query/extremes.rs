@@ -11,11 +11,10 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::SortKey;
 
-/// An aggregate's orders: with NULLs, which count for nothing, at either end.
+/// An aggregate's order, and what leaves out NULLs, which count for nothing.
 struct Extreme {
-    keys: Vec<SortKey>,
-    /// What leaves out NULLs that would come first.
-    no_nulls: Vec<Expr>,
+    key: SortKey,
+    no_nulls: Option<Expr>,
 }
 
 impl Planning<'_> {
@@ -30,8 +29,12 @@ impl Planning<'_> {
     ) -> Result<Option<Path>> {
         let Some((slot, extremes)) = self.all_extremes(grouping, problem)? else { return Ok(None) };
         let (mut inputs, mut cost) = (Vec::new(), 0.0);
-        for extreme in extremes {
-            let Some(found) = self.first_of(&extreme, problem)? else { return Ok(None) };
+        for Extreme { key, no_nulls } in extremes {
+            let wanted = Wanted { sort: &[key], limit: Some(1.0), or_hashed: true };
+            let found = self.solve(problem, no_nulls.as_slice(), wanted)?;
+            if !found.ordered {
+                return Ok(None);
+            }
             cost += found.cost / found.rows;
             let limit = Some(Expr::Const(Value::Int8(1)));
             let limit = Limit { input: found.node, limit, offset: None, ties: None };
@@ -59,20 +62,6 @@ impl Planning<'_> {
             all_sorted: false,
             one_row: rows == 1.0,
         }))
-    }
-
-    /// The rows in an order of an extreme, if an index has it.
-    fn first_of(&mut self, extreme: &Extreme, problem: &Problem<'_>) -> Result<Option<Path>> {
-        for key in &extreme.keys {
-            let wanted =
-                Wanted { sort: std::slice::from_ref(key), limit: Some(1.0), or_hashed: true };
-            let no_nulls: &[Expr] = if key.nulls_first { &extreme.no_nulls } else { &[] };
-            let found = self.solve(problem, no_nulls, wanted)?;
-            if found.ordered {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
     }
 
     /// The table's slot, and the orders of all aggregates; `None` if one of them is another.
@@ -105,15 +94,10 @@ impl Planning<'_> {
                 return Ok(None);
             }
             let has_nulls = table.columns.get(place).is_none_or(|column| !column.not_null);
-            let not_null = Expr::IsNull(Box::new(expr.clone()), true);
-            let (no_nulls, places): (_, &[bool]) = match has_nulls {
-                true => (vec![not_null], &[descending, !descending]),
-                false => (Vec::new(), &[descending]),
-            };
-            let key = |nulls_first| SortKey { expr: expr.clone(), descending, nulls_first };
-            let keys: Vec<SortKey> = places.iter().map(|first| key(*first)).collect();
-            if !extremes.iter().any(|other| other.keys == keys) {
-                extremes.push(Extreme { keys, no_nulls });
+            let no_nulls = has_nulls.then(|| Expr::IsNull(Box::new(expr.clone()), true));
+            let key = SortKey { expr, descending, nulls_first: descending };
+            if !extremes.iter().any(|other| other.key == key) {
+                extremes.push(Extreme { key, no_nulls });
             }
         }
         Ok((!extremes.is_empty()).then_some((*slot, extremes)))
