@@ -170,7 +170,7 @@ impl<'a> RangeEstimates<'a> {
         let known = known.map(|rows| rows * stands_for);
         let rows = known.unwrap_or_else(|| bounds_rows(index, bounds, live, |_| live.sqrt()).0);
         let is_known = known.is_some();
-        let (size, blocks) = match is_large {
+        let (size, blocks) = match is_large || is_known {
             true => (self.size(table, live), self.session.index_blocks(index).unwrap_or(0)),
             // It is looked at again when it has grown to this.
             false => (TableSize { live: FEWEST_ROWS, whole: FEWEST_ROWS }, FEWEST_BLOCKS),

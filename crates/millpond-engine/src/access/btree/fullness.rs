@@ -1,13 +1,17 @@
-//! How full the leaves within a part of a tree are, beside all leaves: an estimate for planners.
+//! How full the leaves within a part of a tree are: an estimate for planners.
 //!
-//! Leaves are mostly filled alike. But where nearly all entries have been deleted, as the key of a
-//! queue's waiting rows leaves them behind, many leaves with an entry or two are left. Their number
-//! would say that most rows still wait. So some leaves all over the range are looked at.
+//! A place in a tree is told by its inner pages, as if all pages of a level led to as many entries.
+//! But where nearly all entries have been deleted, many leaves with an entry or two may be left: a
+//! queue's rows have one key while they wait, and another one when they are done. The leaves of the
+//! first key would say that most rows still wait. So some leaves all over the range are looked at.
+//!
+//! The leaves are those of places that are evenly far apart. A leaf that stands for a larger part
+//! of the tree is more likely among them, and counts as much less. So the mean of what leaves have,
+//! each beside what its part of the tree should have, is right on the average for any tree.
 
 use millpond_buffer::{BlockNumber, RelHandle};
 
 use super::ROOT;
-use super::descend::Steps;
 use super::env::Env;
 use super::page::node::Node;
 use crate::EngineResult;
@@ -16,62 +20,67 @@ use crate::EngineResult;
 const LOOKS: u32 = 4;
 /// A part of the tree of fewer leaves is not worth it.
 const FEWEST_LEAVES: f64 = 8.0;
-/// Leaves that are fuller than this part of others are like others: splits halve them.
-const EMPTIER: f64 = 0.25;
+/// Leaves that have more than this of what they should have are like others: splits halve them.
+const LIKE_OTHERS: f64 = 0.5;
 /// Of long keys a leaf has so few that their number says nothing.
 const FEWEST_ENTRIES: f64 = 16.0;
 
-/// How many entries a leaf within a part of the tree has, beside `expected`: 1 if about as many, or
-/// if it is not known. The part is from one place to another, which are parts of the entries before
-/// them, as is `leaf`, what a leaf is taken to have.
+/// What a leaf has.
+struct Leaf {
+    count: usize,
+    /// The part of all entries that it should have.
+    part: f64,
+}
+
+/// Which part of what they should have the leaves between two places have: 1 if most of it, or if
+/// that is not known. A place is the part of all `entries` before it; `leaf` is the part that a
+/// leaf at one of the places should have.
 pub(super) fn fullness<E: Env + ?Sized>(
     env: &E,
     rel: &RelHandle,
     (from, to): (f64, f64),
     leaf: f64,
-    expected: f64,
+    entries: f64,
 ) -> EngineResult<f64> {
-    if to - from < leaf * FEWEST_LEAVES || expected < FEWEST_ENTRIES {
+    if to - from < leaf * FEWEST_LEAVES {
         return Ok(1.0);
     }
-    let mut sum = 0;
+    let (mut sum, mut expected) = (0.0, 0.0);
     for look in 0..LOOKS {
-        let part = (f64::from(look) + 0.5) / f64::from(LOOKS);
-        match leaf_entries(env, rel, from + (to - from) * part)? {
-            Some(entries) => sum += entries,
-            None => return Ok(1.0),
-        }
+        let at = (f64::from(look) + 0.5) / f64::from(LOOKS);
+        let Some(leaf) = leaf_at(env, rel, from + (to - from) * at)? else { return Ok(1.0) };
+        sum += leaf.count as f64 / (leaf.part * entries);
+        expected += leaf.part * entries;
     }
-    let full = sum as f64 / f64::from(LOOKS) / expected;
-    // Not none: one that has some may be anywhere.
-    Ok(if full < EMPTIER { full.max(1.0 / expected) } else { 1.0 })
+    let looks = f64::from(LOOKS);
+    let is_known = expected / looks >= FEWEST_ENTRIES;
+    Ok(Some(sum / looks).filter(|full| is_known && *full < LIKE_OTHERS).unwrap_or(1.0))
 }
 
-/// The entries of the leaf at a place. `None` if pages on the way have been split or have left the
-/// tree meanwhile.
-fn leaf_entries<E: Env + ?Sized>(
-    env: &E,
-    rel: &RelHandle,
-    place: f64,
-) -> EngineResult<Option<usize>> {
+/// The leaf at a place. `None` if a page on the way has been split or has left the tree meanwhile,
+/// or is none of the level below.
+fn leaf_at<E: Env + ?Sized>(env: &E, rel: &RelHandle, place: f64) -> EngineResult<Option<Leaf>> {
     let (mut block, mut before, mut part) = (ROOT, 0.0, 1.0);
-    let mut steps = Steps::new(rel);
+    let mut level_above: Option<u16> = None;
     loop {
-        steps.take(rel, block)?;
         let page = env.buffers().read(rel, BlockNumber(block), env.wait(), |view| {
             let node = Node(view);
             let count = node.count();
             let share = part / count.max(1) as f64;
             let slot = (((place - before) / share).max(0.0) as usize).min(count.saturating_sub(1));
-            (node.is_node(), node.is_leaf(), (count, slot, share), node.child(slot))
+            (node.is_node(), node.level(), (count, slot, share), node.child(slot))
         })?;
-        let (is_node, is_leaf, (count, slot, share), child) = page;
-        if !is_node || count == 0 && !is_leaf {
+        let (is_node, level, (count, slot, share), child) = page;
+        if !is_node || level_above.is_some_and(|above| above.checked_sub(1) != Some(level)) {
             return Ok(None);
         }
-        if is_leaf {
-            return Ok(Some(count));
+        if level == 0 {
+            return Ok(Some(Leaf { count, part }));
+        }
+        if count == 0 {
+            return Ok(None);
         }
         (block, before, part) = (child, before + share * slot as f64, share);
+        level_above = Some(level);
     }
 }

@@ -78,7 +78,7 @@ fn share_of_full<E: Env + ?Sized>(
     entries: f64,
 ) -> EngineResult<f64> {
     let leaf = from.unsure.max(to.unsure);
-    let full = match fullness(env, rel, (from.before, to.before), leaf, leaf * entries) {
+    let full = match fullness(env, rel, (from.before, to.before), leaf, entries) {
         Err(EngineError::WouldBlock) => 1.0,
         full => full?,
     };

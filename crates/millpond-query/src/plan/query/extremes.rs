@@ -20,8 +20,9 @@ struct Extreme {
 impl Planning<'_> {
     /// The rows that decide the only values asked for, if these are `min` and `max` of columns of a
     /// table, and indexes have their orders: for each value the first row of its order. A value is
-    /// the same among these rows as among all, so they are aggregated together. `None` if reading
-    /// all rows once costs less.
+    /// the same among these rows as among all, so they are aggregated together. All rows, if
+    /// reading them once costs less than several such looks. `None` if something else is asked for,
+    /// or no index has an order.
     pub(super) fn extremes(
         &mut self,
         grouping: &Grouping,

@@ -1,7 +1,7 @@
 //! Conditions on a subquery's columns, told inside of the subquery.
 
 use super::Planning;
-use crate::analyze::tree::{Body, Distinct, Query, Select, Slot, slot_of};
+use crate::analyze::tree::{Body, Distinct, Grouping, Query, Select, Slot, slot_of};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::access::conjuncts;
@@ -36,11 +36,6 @@ fn takes(query: &Query, places: &[usize]) -> bool {
 
 /// Whether rows that are equal in a target are kept or dropped together by all that a SELECT does.
 fn takes_on(select: &Select, target: &Expr) -> bool {
-    let is_simple = |e: &Expr| {
-        let mut simple = !e.is_volatile();
-        e.walk(&mut |e| simple &= !matches!(e, Expr::Subquery(_)));
-        simple
-    };
     if !is_simple(target) {
         return false;
     }
@@ -62,40 +57,37 @@ fn takes_on(select: &Select, target: &Expr) -> bool {
         return false;
     }
     let Some(grouping) = &select.grouping else { return true };
-    let mut only_keys = !grouping.keys.is_empty() && grouping.sets.is_none();
-    target.walk(&mut |e| {
+    !grouping.keys.is_empty() && keys_read(target, grouping).is_some()
+}
+
+/// Whether it is computed of the row alone, and always the same.
+fn is_simple(e: &Expr) -> bool {
+    !e.is_volatile() && !e.has_subquery()
+}
+
+/// How often an expression reads keys of groups. `None` if it reads something else of groups, or
+/// if not all groups have all keys.
+fn keys_read(e: &Expr, grouping: &Grouping) -> Option<usize> {
+    let (mut read, mut only_keys) = (0, grouping.sets.is_none());
+    e.walk(&mut |e| {
         if let Expr::Column(column) = e
             && let (of, place) = slot_of(*column)
             && of == grouping.slot
         {
+            read += 1;
             only_keys &= grouping.keys.get(place).is_some_and(is_simple);
         }
     });
-    only_keys
+    only_keys.then_some(read)
 }
 
-/// The conditions of a HAVING, parted: those on keys of groups alone, told of the rows that groups
-/// are made of, which they hold for as well; and the others.
+/// The conditions of a HAVING, parted. Those on keys of groups alone hold for all rows of a group
+/// or for none, so they are conditions on rows, and given as such. The others stay as they are.
 pub(super) fn parted_having(select: &Select) -> Result<(Vec<Expr>, Vec<&Expr>)> {
     let (mut of_rows, mut others) = (Vec::new(), Vec::new());
-    let grouping = select.grouping.as_ref().filter(|grouping| grouping.sets.is_none());
     for condition in conjuncts(select.having.as_ref()) {
-        let is_simple = |e: &Expr| !e.is_volatile() && !e.has_subquery();
-        let (mut has_key, mut only_keys) = (false, is_simple(condition));
-        let Some(grouping) = grouping else {
-            others.push(condition);
-            continue;
-        };
-        condition.walk(&mut |e| {
-            if let Expr::Column(column) = e
-                && let (of, place) = slot_of(*column)
-                && of == grouping.slot
-            {
-                has_key = true;
-                only_keys &= grouping.keys.get(place).is_some_and(is_simple);
-            }
-        });
-        match has_key && only_keys {
+        let read = select.grouping.as_ref().and_then(|grouping| keys_read(condition, grouping));
+        match is_simple(condition) && read.is_some_and(|read| read > 0) {
             true => of_rows.push(before_grouping(select, condition.clone())?),
             false => others.push(condition),
         }

@@ -47,7 +47,10 @@ impl Planning<'_> {
         let problem = self.problem(select, more.into_iter().chain(of_rows).collect())?;
         let sort = &*self.sort_keys(sort)?;
         let mut path = match &select.grouping {
-            Some(grouping) => self.grouped(grouping, select, &problem, sort, limit)?,
+            Some(grouping) => {
+                let limit = limit.filter(|_| having.is_empty());
+                self.grouped(grouping, select, &problem, sort, limit)?
+            }
             None => {
                 let limit = limit.filter(|_| select.windows.is_empty());
                 let (order, limit, or_hashed) = match &select.distinct {
@@ -160,7 +163,7 @@ impl Planning<'_> {
         let path = match self.extremes(grouping, problem)? {
             Some(path) => path,
             None => {
-                let gives_groups = plain && by_keys.is_some() && select.having.is_none();
+                let gives_groups = plain && by_keys.is_some();
                 let groups =
                     limit.filter(|_| gives_groups && matches!(select.distinct, Distinct::No));
                 let limit = self.rows_of_first_groups(problem, &order, groups);

@@ -30,3 +30,5 @@ select g, random() < 2 from (values (1, 5), (2, 7)) v (g, x) group by g having g
 select count(*) from (values (1, 5), (2, 7)) v (g, x) having false;
 select g, count(*) from (values (1, 5), (2, 7)) v (g, x) group by g having g in (select 2);
 select g, (select count(*) from (values (1), (2)) w (k) group by k having k = g) from (values (1), (3)) v (g) group by g having g < 9 order by 1;
+select g, count(*) over (), sum(sum(x)) over (order by g) from (values (1, 5), (2, 7), (3, 1)) v (g, x) group by g having g > 1 order by g;
+select x % 7 as k, max(x) from generate_series(1, 60) x group by k having x % 7 in (1, 3) order by k desc limit 1;

@@ -88,6 +88,32 @@ fn leaves_that_are_nearly_empty_are_seen_to_be() {
     assert!(found > 5_000.0, "{found}");
 }
 
+/// Inner pages of a tree that has grown at its end are not alike.
+#[test]
+fn a_tree_of_unequal_pages_is_not_taken_for_an_empty_one() {
+    let (tree, env) = Tree::created(2_000);
+    let key = |n: u32| [&int_key(n / 20)[..], &[7; 100], &[(n % 20) as u8]].concat();
+    let count = 30_000;
+    for n in 0..count {
+        insert(&env, &tree.rel, &key(n), tid(n), None).unwrap();
+    }
+    assert!(tree.check(&env).levels > 2);
+    let rows = |from: u32, to: u32, entries: u64| {
+        rows_between(&env, &tree.rel, &key(from), &key(to), entries as f64).unwrap()
+    };
+    for (from, to) in [(0, count), (10, 29_000), (15_000, count), (26_000, count), (2_000, 9_000)] {
+        let found = rows(from, to, u64::from(count)) / f64::from(to - from);
+        assert!((0.4..2.5).contains(&found), "{from} to {to}: {found} times the truth");
+    }
+    let is_done = |row: Tid| row < tid(10_000) && row.offset % 100 != 7;
+    vacuum(&env, &tree.rel, None, &is_done).unwrap();
+    let entries = tree.check(&env).entries;
+    for (from, to, truth) in [(0, 10_000, 100.0), (10_000, count, 20_000.0)] {
+        let found = rows(from, to, entries);
+        assert!((truth * 0.3..truth * 3.0).contains(&found), "{from} to {to}: {found} for {truth}");
+    }
+}
+
 /// Where it may not wait, a page that is not in memory is no estimate. Later the answer is there.
 #[test]
 fn a_page_that_is_not_in_memory_is_waited_for_or_refused() {
