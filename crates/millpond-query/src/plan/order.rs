@@ -9,7 +9,7 @@ use millpond_syntax::tree::{
 };
 use millpond_types::key::{KeyOrder, encode_sort_column, encode_sort_int};
 
-use super::access::Lookup;
+use super::access::{KnownColumns, Lookup};
 use super::output::{star_of, tables_of_star};
 use super::scope::FromScope;
 use super::{Aggregate, Planner, UsableIndexes, access};
@@ -218,13 +218,12 @@ pub(super) fn orders_of_indexes<'t>(
     if sort.is_empty() {
         return Vec::new();
     }
-    let fixed = access::fixed_columns(lookup, conjuncts);
-    let not_null = access::columns_without_nulls(lookup, conjuncts);
+    let known = access::known_columns(lookup, conjuncts);
     let is_fixed =
-        |key: &SortKey| lookup.own_column(&key.expr).is_some_and(|own| fixed.contains(&own));
+        |key: &SortKey| lookup.own_column(&key.expr).is_some_and(|own| known.fixed.contains(&own));
     let keys: Vec<&SortKey> = sort.iter().filter(|key| !is_fixed(key)).collect();
     let ordered = |index: &'t Arc<IndexDef>| {
-        let direction = direction_for(lookup, index, (&fixed, &not_null), &keys)?;
+        let direction = direction_for(lookup, index, &known, &keys)?;
         Some(Ordered { index, direction })
     };
     indexes.of(lookup.table).filter_map(ordered).collect()
@@ -235,12 +234,12 @@ pub(super) fn orders_of_indexes<'t>(
 fn direction_for(
     lookup: &Lookup<'_, '_>,
     index: &IndexDef,
-    (fixed, not_null): (&[usize], &[usize]),
+    known: &KnownColumns,
     keys: &[&SortKey],
 ) -> Option<Direction> {
     let table = lookup.table;
     let mut direction = None;
-    let mut columns = index.columns.iter().filter(|column| !fixed.contains(&column.column));
+    let mut columns = index.columns.iter().filter(|column| !known.fixed.contains(&column.column));
     for key in keys {
         let Some(column) = columns.next() else {
             // Beyond a whole unique key nothing is left to order.
@@ -254,7 +253,7 @@ fn direction_for(
         }
         let same = key.descending == column.order.descending;
         let place = column.column;
-        let nullable = !table.columns[place].not_null && !not_null.contains(&place);
+        let nullable = !table.columns[place].not_null && !known.not_null.contains(&place);
         if nullable && (key.nulls_first == column.order.nulls_first) != same {
             return None;
         }

@@ -27,8 +27,8 @@ pub(crate) use bounds::{Bounds, List, Places, leading_bounds};
 pub(crate) use choice::{Choice, WantedOrder, choose};
 pub(crate) use part::IndexPart;
 pub(crate) use sargable::Conjuncts;
+pub(super) use sargable::{KnownColumns, known_columns};
 pub use sargable::{all_of, conjuncts, in_order};
-pub(super) use sargable::{columns_without_nulls, fixed_columns};
 pub(crate) use sides::Sides;
 
 /// A value for a key column: an expression that is the same for all rows of the table, and the

@@ -74,30 +74,28 @@ pub fn in_order(filter: Expr) -> Expr {
     }
 }
 
-/// The columns that conditions make equal to one value.
-pub(in crate::plan) fn fixed_columns(lookup: &Lookup<'_, '_>, conjuncts: &[&Expr]) -> Vec<usize> {
-    conjuncts
-        .iter()
-        .filter_map(|conjunct| match sargable(lookup, conjunct, 0) {
-            Some(Sargable {
-                column,
-                op: Op::Compare(Compare::Eq, _) | Op::Null { not: false },
-                ..
-            }) => Some(column),
-            _ => None,
-        })
-        .collect()
+/// What conditions say of columns of all rows that meet them.
+#[derive(Default)]
+pub(in crate::plan) struct KnownColumns {
+    /// They are equal to one value, or NULL.
+    pub(in crate::plan) fixed: Vec<usize>,
+    /// They are not NULL.
+    pub(in crate::plan) not_null: Vec<usize>,
 }
 
-/// The columns that are not NULL in any row that meets conditions, as far as these can serve as a
-/// part of a key.
-pub(in crate::plan) fn columns_without_nulls(
-    lookup: &Lookup<'_, '_>,
-    conjuncts: &[&Expr],
-) -> Vec<usize> {
-    let usable = sargables(lookup, conjuncts.iter().copied(), 0);
-    let has_value = |s: &Sargable<'_>| !matches!(s.op, Op::Null { not: false });
-    usable.iter().filter(|s| has_value(s)).map(|s| s.column).collect()
+/// What conditions say of columns, as far as they can serve as a part of a key.
+pub(in crate::plan) fn known_columns(lookup: &Lookup<'_, '_>, conjuncts: &[&Expr]) -> KnownColumns {
+    let mut known = KnownColumns::default();
+    for Sargable { column, op, .. } in sargables(lookup, conjuncts.iter().copied(), 0) {
+        let is_null = matches!(op, Op::Null { not: false });
+        if is_null || matches!(op, Op::Compare(Compare::Eq, _)) {
+            known.fixed.push(column);
+        }
+        if !is_null {
+            known.not_null.push(column);
+        }
+    }
+    known
 }
 
 /// Those of some conjuncts that can serve as a part of a key. Places are counted from `first`.
