@@ -63,6 +63,20 @@ impl<'a> PageView<'a> {
         if bytes < 8 { value & ((1 << (bytes * 8)) - 1) } else { value }
     }
 
+    #[inline(never)]
+    fn copy_from_within_word(&self, offset: usize, to: &mut [u8]) {
+        let mut at = offset;
+        let (words, rest) = to.as_chunks_mut::<8>();
+        for word in words {
+            *word = self.load(at, 8).to_le_bytes();
+            at = at.saturating_add(8);
+        }
+        for byte in rest {
+            *byte = self.load(at, 1) as u8;
+            at = at.saturating_add(1);
+        }
+    }
+
     #[cold]
     fn load_at_edge(&self, offset: usize, bytes: usize) -> u64 {
         (0..bytes).rev().fold(0, |value, at| {
@@ -110,27 +124,9 @@ impl PageRead for PageView<'_> {
         if offset.is_multiple_of(8)
             && let Some(words) = wanted.and_then(|range| self.words.get(range))
         {
-            let (chunks, rest) = to.as_chunks_mut::<8>();
-            let (full, last) = words.split_at(chunks.len());
-            for (chunk, word) in chunks.iter_mut().zip(full) {
-                *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
-            }
-            if let Some(word) = last.first() {
-                let bytes = word.load(Ordering::Relaxed).to_ne_bytes();
-                rest.copy_from_slice(&bytes[..rest.len()]);
-            }
-            return;
+            return copy_words(words, to);
         }
-        let mut at = offset;
-        let (words, rest) = to.as_chunks_mut::<8>();
-        for word in words {
-            *word = self.load(at, 8).to_le_bytes();
-            at = at.saturating_add(8);
-        }
-        for byte in rest {
-            *byte = self.load(at, 1) as u8;
-            at = at.saturating_add(1);
-        }
+        self.copy_from_within_word(offset, to);
     }
 
     fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Order {
@@ -153,6 +149,27 @@ impl PageRead for PageView<'_> {
             at = at.saturating_add(1);
         }
         len.cmp(&other.len())
+    }
+}
+
+/// Copies the bytes of words, of which the last may have more than are wanted.
+#[inline]
+fn copy_words(words: &[AtomicU64], to: &mut [u8]) {
+    // Four at a time: one check for all of them.
+    let (blocks, rest) = to.as_chunks_mut::<32>();
+    let (four, one) = words.split_at(blocks.len() * 4);
+    for (block, words) in blocks.iter_mut().zip(four.as_chunks::<4>().0) {
+        for (chunk, word) in block.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+    }
+    let (chunks, last) = rest.as_chunks_mut::<8>();
+    for (chunk, word) in chunks.iter_mut().zip(one) {
+        *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    if let Some(word) = one.get(chunks.len()) {
+        let bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        last.copy_from_slice(&bytes[..last.len()]);
     }
 }
 

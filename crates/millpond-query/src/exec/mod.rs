@@ -186,21 +186,27 @@ fn holds(condition: Option<&Expr>, env: &Env<'_>) -> Result<bool> {
 
 /// Computes the columns of a result from a row and hands them over.
 pub(crate) fn emit(output: &Output, env: &Env<'_>, each: Each<'_>) -> Result<bool> {
-    if let (Some(columns), Row::Stored(layout, bytes)) = (&output.plain, env.row) {
-        let mut row = Datums::new();
-        for column in columns {
-            row.push(layout.column(bytes, *column).map_err(damaged)?);
+    let Some(columns) = &output.plain else { return emit_exprs(&output.exprs, env, each) };
+    let mut row = Datums::new();
+    match env.row {
+        Row::Stored(layout, bytes) => {
+            for column in columns {
+                row.push(layout.column(bytes, *column).map_err(damaged)?);
+            }
         }
-        return each(&row);
-    }
-    if let (Some(columns), Row::Scanned(layout, bytes, offsets)) = (&output.plain, env.row) {
-        let mut row = Datums::new();
-        for column in columns {
-            row.push(layout.column_noting(bytes, offsets, *column).map_err(damaged)?);
+        Row::Scanned(layout, bytes, offsets) => {
+            for column in columns {
+                row.push(layout.column_noting(bytes, offsets, *column).map_err(damaged)?);
+            }
         }
-        return each(&row);
+        Row::Slots(slots) => {
+            for column in columns {
+                row.push(slots.column(*column)?);
+            }
+        }
+        Row::Datums(_) | Row::None => return emit_exprs(&output.exprs, env, each),
     }
-    emit_exprs(&output.exprs, env, each)
+    each(&row)
 }
 
 /// Computes a row and hands it over.

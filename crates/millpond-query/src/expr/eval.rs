@@ -120,11 +120,19 @@ impl Expr {
 
     /// The value of a condition; `None` is unknown.
     pub(crate) fn truth(&self, env: &Env<'_>) -> Result<Option<bool>> {
+        // Most conditions are such ones, and this function needs few registers.
+        if let Expr::Compare(op, pair) = self
+            && let Some(order) = stored::compare(env, &pair.0, &pair.1)
+        {
+            return Ok(Some(op.holds(order)));
+        }
+        self.truth_of_any(env)
+    }
+
+    #[inline(never)]
+    fn truth_of_any(&self, env: &Env<'_>) -> Result<Option<bool>> {
         Ok(match self {
             Expr::Compare(op, pair) => {
-                if let Some(order) = stored::compare(env.row, &pair.0, &pair.1) {
-                    return Ok(Some(op.holds(order)));
-                }
                 if let Some(a) = pair.0.int(env)
                     && let Some(b) = pair.1.int(env)
                 {

@@ -11,27 +11,38 @@ use millpond_types::NumericRef;
 use millpond_types::compare::compare_bytes;
 
 use super::int::{of_column, of_value};
-use super::{Expr, Row};
+use super::{Env, Expr, Row};
 use crate::{DataType, Value};
 
 type Stored<'a> = (DataType, &'a [u8]);
 
 /// The order of two operands, at least one of which is a column.
 #[inline]
-pub(super) fn compare(row: Row<'_>, a: &Expr, b: &Expr) -> Option<Ordering> {
-    match (a, b) {
-        (Expr::Column(a), Expr::Const(value)) => match of_value(value) {
-            Some(int) => Some(of_column(row, *a)?.value.cmp(&int.value)),
-            None => compare_with(row.stored_value(*a)?, value),
-        },
-        (Expr::Column(a), Expr::Column(b)) => {
-            compare_columns(row.stored_value(*a)?, row.stored_value(*b)?)
+pub(super) fn compare(env: &Env<'_>, a: &Expr, b: &Expr) -> Option<Ordering> {
+    let row = env.row;
+    let value = match b {
+        Expr::Const(value) => value,
+        Expr::Param(number) => env.params.get(*number)?,
+        Expr::Column(b) => {
+            let Expr::Column(a) = a else { return None };
+            return compare_columns(row.stored_value(*a)?, row.stored_value(*b)?);
         }
-        (date, Expr::Const(Value::Timestamp(value))) => {
+        _ => return None,
+    };
+    match (a, value) {
+        (Expr::Column(a), _) => match of_value(value) {
+            Some(int) => Some(of_column(row, *a)?.value.cmp(&int.value)),
+            None => compare_other(row, *a, value),
+        },
+        (date, Value::Timestamp(value)) => {
             Some(midnight(row.stored_value(date_column(date)?)?)?.cmp(value))
         }
         _ => None,
     }
+}
+
+fn compare_other(row: Row<'_>, column: usize, value: &Value) -> Option<Ordering> {
+    compare_with(row.stored_value(column)?, value)
 }
 
 /// The column that becomes a timestamp, by a cast or to be compared with one.

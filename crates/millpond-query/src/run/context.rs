@@ -246,17 +246,21 @@ impl<'x> Context<'x> {
     }
 
     /// A table's row in its slot, for the next one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stored_mut(&mut self, slot: Slot) -> Result<&mut RowBuf> {
-        let work = self.work();
-        let row = self.row_mut(slot)?;
-        if !matches!(row, SlotRow::Stored(_)) {
-            *row = SlotRow::Stored(work.pool()?.rows.pop().unwrap_or_default());
+        if !matches!(self.rows.get(slot), Some(SlotRow::Stored(_))) {
+            self.begin_stored(slot)?;
         }
-        match row {
+        match self.row_mut(slot)? {
             SlotRow::Stored(row) => Ok(row),
             _ => Err(out_of_range()),
         }
+    }
+
+    #[cold]
+    fn begin_stored(&mut self, slot: Slot) -> Result<()> {
+        let row = self.work().pool()?.rows.pop().unwrap_or_default();
+        self.set(slot, SlotRow::Stored(row))
     }
 
     /// Takes a table's row out of its slot: its memory is used for the next one.

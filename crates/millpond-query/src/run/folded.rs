@@ -47,14 +47,25 @@ impl Folded {
         if self.rows < FOLDED_AFTER {
             self.rows += 1;
             if self.rows == FOLDED_AFTER {
-                self.expr = written.map(|written| fold(written).map(Box::new)).transpose()?;
+                self.set(written, fold)?;
             }
         }
         Ok(self.expr.as_deref().or(written))
     }
 
+    /// Apart, so that what is done for each row needs few registers.
+    #[cold]
+    fn set(
+        &mut self,
+        written: Option<&Expr>,
+        fold: impl FnOnce(&Expr) -> Result<Expr>,
+    ) -> Result<()> {
+        self.expr = written.map(|written| fold(written).map(Box::new)).transpose()?;
+        Ok(())
+    }
+
     /// Whether the next row meets a condition, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn holds(&mut self, written: Option<&Expr>, cx: &Context<'_>) -> Result<bool> {
         if written.is_none() {
             return Ok(true);

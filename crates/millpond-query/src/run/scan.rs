@@ -162,7 +162,7 @@ impl ScanState {
     }
 
     /// Puts the next row of the range that is being read into the slot.
-    #[inline]
+    #[inline(always)]
     fn next_of_range(&mut self, scan: &Scan, cx: &mut Context<'_>) -> Result<bool> {
         let Some(number) = self.index_scan else { return Ok(false) };
         let work = cx.work();

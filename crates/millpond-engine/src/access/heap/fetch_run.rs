@@ -116,7 +116,9 @@ impl FetchedRun {
                 }
                 let take = |columns: Range<usize>| {
                     let at = columns.start;
-                    copy.get_mut(columns).into_iter().for_each(|to| view.copy(at, to));
+                    // Whole words: faster than to the byte.
+                    let end = columns.end.next_multiple_of(8).min(PAGE_SIZE);
+                    copy.get_mut(at..end).into_iter().for_each(|to| view.copy(at, to));
                 };
                 find_all(view, roots, snapshot, &fates, seen, take)
             })

@@ -19,13 +19,28 @@ const BYTES_KEPT: usize = 64 << 10;
 /// reading: the index's own, so that what is read has it, too.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRanges {
-    /// The keys of all ranges.
+    /// The keys of the ranges, where there are several.
     bytes: Vec<u8>,
     spans: Vec<Span>,
-    /// How many ranges were given out.
+    /// How many of those were given out.
     given: usize,
-    /// What is being added.
-    range: KeyRange,
+    /// The range that was added last. A plan's only range is nowhere else.
+    last: KeyRange,
+    pending: Pending,
+}
+
+/// What is in [`KeyRanges::last`].
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    #[default]
+    None,
+    Range {
+        is_key: bool,
+    },
+    /// It was given out.
+    Given {
+        is_key: bool,
+    },
 }
 
 /// Where the ends of a range are among the bytes.
@@ -42,11 +57,12 @@ impl KeyRanges {
     pub(crate) fn fill(&mut self, plan: &IndexRange, env: &Env<'_>) -> Result<()> {
         self.bytes.clear();
         self.spans.clear();
-        self.given = 0;
+        (self.given, self.pending) = (0, Pending::None);
         for bounds in &plan.any_of {
             self.add(&plan.index, bounds, env)?;
         }
-        if self.spans.len() > 1 {
+        if !self.spans.is_empty() {
+            self.put_to_others();
             self.merge();
             if plan.direction == Direction::Backward {
                 self.spans.reverse();
@@ -57,6 +73,11 @@ impl KeyRanges {
 
     /// The next range; false when there is none.
     pub(crate) fn next(&mut self, into: &mut KeyRange) -> bool {
+        if let Pending::Range { is_key } = self.pending {
+            mem::swap(into, &mut self.last);
+            self.pending = Pending::Given { is_key };
+            return true;
+        }
         let Some(span) = self.spans.get(self.given) else { return false };
         self.given += 1;
         for (key, place) in [(&mut into.lower, span.lower), (&mut into.upper, span.upper)] {
@@ -68,6 +89,9 @@ impl KeyRanges {
 
     /// Whether the range given last is a whole key of a unique index, which is its lower end.
     pub(crate) fn is_key(&self) -> bool {
+        if let Pending::Given { is_key } = self.pending {
+            return is_key;
+        }
         let last = self.given.checked_sub(1).and_then(|last| self.spans.get(last));
         last.is_some_and(|span| span.is_key)
     }
@@ -87,33 +111,42 @@ impl KeyRanges {
                 self.push(index, &with(&equal, value), NextColumn::Any)
             });
         }
+        if bounds.from.is_none() && bounds.to.is_none() && !bounds.not_null {
+            return self.push(index, &equal, NextColumn::Any);
+        }
         let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
         let to_value = bounds.to.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
         let from = end(bounds.from.as_ref(), from_value.as_ref(), true);
         let to = end(bounds.to.as_ref(), to_value.as_ref(), false);
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
-        let is_any = from.is_none() && to.is_none() && !bounds.not_null;
-        let next = if is_any { NextColumn::Any } else { NextColumn::Value { from, to } };
-        self.push(index, &equal, next)
+        self.push(index, &equal, NextColumn::Value { from, to })
     }
 
     fn push(&mut self, index: &IndexDef, equal: &[Datum<'_>], next: NextColumn<'_>) -> Result<()> {
-        let mut range = mem::take(&mut self.range);
-        let made = index.keys.range(equal, next, &mut range.lower, &mut range.upper);
-        if made.is_ok() && range.lower < range.upper {
-            let (lower, upper) = (self.append(&range.lower), self.append(&range.upper));
+        self.put_to_others();
+        let KeyRange { lower, upper } = &mut self.last;
+        index
+            .keys
+            .range(equal, next, lower, upper)
+            .map_err(|error| SqlError::internal(error.to_string()))?;
+        if lower < upper {
             let is_whole = index.unique && equal.len() == index.columns.len();
             let is_key = is_whole && !equal.iter().any(Datum::is_null);
-            self.spans.push(Span { lower, upper, is_key });
+            self.pending = Pending::Range { is_key };
         }
-        self.range = range;
-        made.map_err(|error| SqlError::internal(error.to_string()))
+        Ok(())
     }
 
-    fn append(&mut self, key: &[u8]) -> (usize, usize) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        (start, self.bytes.len())
+    /// Puts the range that was added last to the others.
+    fn put_to_others(&mut self) {
+        let Pending::Range { is_key } = mem::take(&mut self.pending) else { return };
+        let mut append = |key: &[u8]| {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(key);
+            (start, self.bytes.len())
+        };
+        let (lower, upper) = (append(&self.last.lower), append(&self.last.upper));
+        self.spans.push(Span { lower, upper, is_key });
     }
 
     /// Sorts the ranges and joins those that overlap.

@@ -173,7 +173,8 @@ impl Demand {
     pub(crate) fn at_first(self) -> usize {
         match self {
             Demand::First => 1,
-            Demand::Few => 4,
+            // What one row more costs is small beside another look at the page.
+            Demand::Few => 6,
             Demand::All => usize::MAX,
         }
     }

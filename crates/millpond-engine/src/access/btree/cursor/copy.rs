@@ -146,8 +146,8 @@ fn copy_slots(
     view.copy(0, &mut copy[..SLOTS]);
     let (from, to) = (SLOTS + start * slot_bytes, SLOTS + end * slot_bytes);
     view.copy(from, &mut copy[from..to]);
-    // Bodies begin where the page says. Torn bytes may say anything.
-    let low = usize::from(view.u16(BODY_START)).clamp(to, PAGE_SIZE);
+    // Bodies begin where the page says. Torn bytes may say anything. Whole words are copied faster.
+    let low = usize::from(view.u16(BODY_START)).clamp(to, PAGE_SIZE) / 8 * 8;
     view.copy(low, &mut copy[low..]);
     start..end
 }

@@ -257,6 +257,10 @@ impl Cursor {
             return if (Target { key, tid: *tid }) > lower { Next::BeforeFence } else { Next::End };
         }
         let node = Node(&*self.page);
+        // The leaf has an entry behind the range.
+        if self.slots.end < node.count() {
+            return Next::End;
+        }
         let ends_here = |upper| node.compare_high(Target::first(upper)).is_none_or(Ordering::is_ge);
         match node.right() {
             Some(right) if !upper.is_some_and(ends_here) => Next::Right(right),
