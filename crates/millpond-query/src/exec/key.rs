@@ -1,5 +1,6 @@
 //! Keys from expressions.
 
+mod near;
 mod ranges;
 
 use std::cmp::Ordering;
@@ -9,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Val};
-use crate::plan::{KeyList, KeyPart};
+use crate::plan::{KeyList, KeyPart, Matches};
 use crate::types::array::array_of;
 use crate::{DataType, Datum};
 
@@ -74,7 +75,7 @@ pub(crate) fn exact<'v, 'a: 'v>(
             key.push(datum);
             true
         }
-        Fit::Null if part.meets_null => {
+        Fit::Null if part.matches == Matches::Null => {
             key.push(Datum::Null);
             true
         }
@@ -99,8 +100,14 @@ fn end<'v>(
     bound: Option<&(KeyPart, bool)>,
     value: Option<&'v Val<'_>>,
     lower: bool,
+    env: &Env<'_>,
 ) -> Option<Option<RangeEnd<'v>>> {
     let (Some((part, inclusive)), Some(value)) = (bound, value) else { return Some(None) };
+    if part.matches == Matches::Near {
+        let value = value.datum();
+        let near = near::bound(part.ty, value, lower, env);
+        return (!value.is_null()).then(|| near.map(|value| RangeEnd { value, inclusive: true }));
+    }
     let (least, most) = extremes(part.ty);
     Some(Some(match fit(part.ty, value.datum()) {
         Fit::Null => return None,

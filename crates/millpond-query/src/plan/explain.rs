@@ -3,7 +3,7 @@
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 
-use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Tids};
+use super::access::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Matches, Tids};
 use super::{
     ChangePlan, InsertPlan, InsertSource, Output, Plan, Planned, Results, SelectPlan, Target, query,
 };
@@ -174,9 +174,9 @@ pub(in crate::plan) fn equalities(
 ) -> Vec<String> {
     let columns = index.columns.iter().map(|column| &table.columns[column.column].name);
     let pairs = parts.iter().zip(columns);
-    let condition = |(part, column): (&KeyPart, &String)| match part.meets_null {
-        true => format!("{column} IS NULL"),
-        false => format!("{column} = {}", show(&part.expr, names)),
+    let condition = |(part, column): (&KeyPart, &String)| match part.matches {
+        Matches::Null => format!("{column} IS NULL"),
+        _ => format!("{column} = {}", show(&part.expr, names)),
     };
     pairs.map(condition).collect()
 }

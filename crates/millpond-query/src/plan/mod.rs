@@ -31,6 +31,7 @@ use millpond_engine::catalog::TableDef;
 use millpond_engine::table::LockStrength;
 
 pub use crate::analyze::tree::is_system_column;
+pub(crate) use access::Matches;
 pub use access::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Tids};
 pub(crate) use aggregate::Aggregate;
 pub use dml::{assigned, default_of, default_value, is_default, target_column};

@@ -84,6 +84,12 @@ impl PosixZone {
         last.map_or(self.before(&changes), |(_, offset)| *offset)
     }
 
+    /// The smaller and the larger of both offsets, in seconds east of UTC.
+    pub(super) fn offsets(self) -> (i32, i32) {
+        let (standard, summer) = (-self.standard, -self.summer);
+        (standard.min(summer), standard.max(summer))
+    }
+
     /// Seconds east of UTC when the zone's clock shows that time.
     pub(super) fn offset_of_local(self, local: i64) -> i32 {
         let the_day_before = local.saturating_sub(USECS_PER_DAY);

@@ -134,6 +134,41 @@ impl Zone {
         }
     }
 
+    /// The earliest and the latest local time that a clock of the zone may show at that time, or
+    /// that [`Zone::utc`] may lead to it from. They differ where the zone's offset changes within
+    /// two days.
+    pub fn locals_near(self, utc: i64) -> (i64, i64) {
+        let (least, most) = self.offsets_near(utc);
+        (east(utc, least), east(utc, most))
+    }
+
+    /// The earliest and the latest time that may be that local time: the opposite of
+    /// [`Zone::locals_near`].
+    pub fn utcs_near(self, local: i64) -> (i64, i64) {
+        let (least, most) = self.offsets_near(self.utc(local));
+        (east(local, -most), east(local, -least))
+    }
+
+    /// The smallest and the largest offset within 50 hours of a time. No clock is changed by more
+    /// than a day.
+    fn offsets_near(self, utc: i64) -> (i32, i32) {
+        let _ = utc;
+        match self {
+            Zone::Fixed(seconds) => (seconds, seconds),
+            Zone::Posix(zone) => zone.offsets(),
+            #[cfg(feature = "time-zones")]
+            Zone::Named(_) | Zone::Abbreviated(_) => {
+                // In no zone of the database does an offset last for less than 95 hours (Freetown,
+                // 1939).
+                let offsets = [-50, -25, 0, 25, 50]
+                    .map(|hour| self.offset_at(utc.saturating_add(hour * 3600 * USECS_PER_SECOND)));
+                offsets.into_iter().fold((i32::MAX, i32::MIN), |(least, most), offset| {
+                    (least.min(offset), most.max(offset))
+                })
+            }
+        }
+    }
+
     /// What the zone is called at that time: `CET`, or an offset where it has no letters.
     pub fn abbreviation_at(self, utc: i64) -> String {
         match self {
@@ -188,6 +223,14 @@ fn hours_east(hours: f64) -> Option<(Zone, String)> {
     };
     let (iso, posix) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
     Some((Zone::Fixed(seconds), format!("<{iso}{shown}>{posix}{shown}")))
+}
+
+/// A time that is so many seconds later; an infinite one stays.
+fn east(time: i64, seconds: i32) -> i64 {
+    match time {
+        TIMESTAMP_INFINITY | TIMESTAMP_NEG_INFINITY => time,
+        _ => time.saturating_add(i64::from(seconds) * USECS_PER_SECOND),
+    }
 }
 
 #[cfg(feature = "time-zones")]
@@ -291,6 +334,32 @@ mod tests {
     #[test]
     fn zones_with_rules_are_refused() {
         assert_eq!(zone("Europe/Berlin"), None);
+    }
+
+    #[cfg(feature = "time-zones")]
+    #[test]
+    fn local_times_near_a_time_include_all_that_compare_with_it() {
+        use rand::{Rng, SeedableRng, rngs::SmallRng};
+        const HOUR: i64 = 3600 * USECS_PER_SECOND;
+        let mut random = SmallRng::seed_from_u64(7);
+        for (name, zone) in Zone::all_named() {
+            // A day at a time, from 1920 to 2040, whatever is changed then.
+            for _ in 0..60 {
+                let utc = random.random_range(-700_000..350_000) * HOUR;
+                let local = utc + random.random_range(-60 * 60..60 * 60) * HOUR / 60;
+                let (earliest, latest) = zone.locals_near(utc);
+                assert!(zone.utc(local) < utc || local >= earliest, "{name} {utc} {local}");
+                assert!(zone.utc(local) > utc || local <= latest, "{name} {utc} {local}");
+                let (earliest, latest) = zone.utcs_near(local);
+                assert!(zone.local(utc) < local || utc >= earliest, "{name} {utc} {local}");
+                assert!(zone.local(utc) > local || utc <= latest, "{name} {utc} {local}");
+            }
+        }
+        // Where no clock is changed nearby, there is one.
+        let berlin = Zone::named("Europe/Berlin").unwrap().0;
+        assert_eq!(berlin.locals_near(0), (HOUR, HOUR));
+        assert_eq!(berlin.locals_near(i64::MAX), (i64::MAX, i64::MAX));
+        assert_eq!(Zone::Fixed(-3600).utcs_near(0), (HOUR, HOUR));
     }
 
     #[cfg(feature = "time-zones")]

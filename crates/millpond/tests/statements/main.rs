@@ -17,6 +17,7 @@ mod joins_by_batch;
 mod limits;
 mod locks;
 mod long_work;
+mod moments;
 mod nulls;
 mod ors;
 mod queries;

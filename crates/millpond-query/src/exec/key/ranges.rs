@@ -116,8 +116,8 @@ impl KeyRanges {
         }
         let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
         let to_value = bounds.to.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
-        let from = end(bounds.from.as_ref(), from_value.as_ref(), true);
-        let to = end(bounds.to.as_ref(), to_value.as_ref(), false);
+        let from = end(bounds.from.as_ref(), from_value.as_ref(), true, env);
+        let to = end(bounds.to.as_ref(), to_value.as_ref(), false, env);
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
         self.push(index, &equal, NextColumn::Value { from, to })
     }

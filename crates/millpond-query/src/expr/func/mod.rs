@@ -285,6 +285,11 @@ impl Func {
         std::ptr::eq(self.0, &datetime::DATE_IN_ORDER)
     }
 
+    /// Whether it makes time stamps of dates, to compare them with time stamps.
+    pub(crate) fn is_moment_of_date(self) -> bool {
+        self.is_date_in_order() || std::ptr::eq(self.0, &datetime::DATE_IN_ORDER_OF_ZONE)
+    }
+
     /// The type of its result, if that does not depend on its arguments.
     pub fn result_type(self) -> Option<DataType> {
         match self.0.result {

@@ -4,7 +4,7 @@ use millpond_engine::catalog::{IndexColumn, IndexDef, TableDef};
 use smallvec::SmallVec;
 
 use super::sargable::{Op, Sargable, sargables};
-use super::{KeyBounds, KeyList, KeyPart, Lookup};
+use super::{KeyBounds, KeyList, KeyPart, Lookup, Matches};
 use crate::expr::{Compare, Expr};
 use crate::{DataType, Value};
 
@@ -16,9 +16,18 @@ pub(crate) type Places = SmallVec<[usize; 4]>;
 pub(crate) struct Bounds<'c> {
     pub(crate) equal: SmallVec<[EqualTo<'c>; 2]>,
     pub(crate) list: Option<List<'c>>,
-    pub(crate) from: Option<(&'c Expr, bool)>,
-    pub(crate) to: Option<(&'c Expr, bool)>,
+    pub(crate) from: Option<End<'c>>,
+    pub(crate) to: Option<End<'c>>,
     pub(crate) not_null: bool,
+}
+
+/// An end of a range of values.
+#[derive(Clone, Copy)]
+pub(crate) struct End<'c> {
+    expr: &'c Expr,
+    inclusive: bool,
+    /// See [`Matches::Near`].
+    is_near: bool,
 }
 
 /// What a key column is equal to.
@@ -44,7 +53,7 @@ impl<'c> Bounds<'c> {
             Some(List::Items(items)) => items,
             Some(List::Array(array)) => std::slice::from_ref(array),
         };
-        let ends = self.from.iter().chain(&self.to).map(|(end, _)| *end);
+        let ends = self.from.iter().chain(&self.to).map(|end| end.expr);
         self.equal.iter().filter_map(EqualTo::value).chain(list).chain(ends)
     }
 
@@ -96,7 +105,10 @@ impl<'c> Bounds<'c> {
             List::Items(items) => KeyList::Items(items.iter().map(part).collect()),
             List::Array(array) => KeyList::Array(part(array)),
         });
-        let end = |(expr, inclusive)| (part(expr), inclusive);
+        let end = |end: End<'_>| {
+            let matches = if end.is_near { Matches::Near } else { Matches::Value };
+            (KeyPart { matches, ..part(end.expr) }, end.inclusive)
+        };
         let (from, to) = (self.from.map(end), self.to.map(end));
         KeyBounds { equal, list, from, to, not_null: self.not_null }
     }
@@ -112,8 +124,8 @@ impl<'c> EqualTo<'c> {
 
     fn made(&self, ty: DataType) -> KeyPart {
         match self {
-            EqualTo::Value(expr) => KeyPart { expr: (*expr).clone(), ty, meets_null: false },
-            EqualTo::Null => KeyPart { expr: Expr::Const(Value::Null), ty, meets_null: true },
+            EqualTo::Value(expr) => KeyPart { expr: (*expr).clone(), ty, matches: Matches::Value },
+            EqualTo::Null => KeyPart { expr: Expr::Const(Value::Null), ty, matches: Matches::Null },
         }
     }
 }
@@ -161,7 +173,7 @@ fn bounds_of<'i, 'e>(
         let list = here().find_map(|s| match s.op {
             Op::In(list) => Some((s, List::Items(list))),
             Op::Any(array) => Some((s, List::Array(array))),
-            Op::Compare(..) | Op::Null { .. } => None,
+            Op::Compare(..) | Op::Near(..) | Op::Null { .. } => None,
         });
         if let Some((sargable, list)) = list {
             found.list = Some(list);
@@ -169,24 +181,32 @@ fn bounds_of<'i, 'e>(
             break;
         }
         for sargable in here() {
-            let Op::Compare(op, expr) = sargable.op else {
-                if let Op::Null { not: true } = sargable.op {
+            let (op, expr, is_near) = match sargable.op {
+                Op::Compare(op, expr) => (op, expr, false),
+                Op::Near(op, expr) => (op, expr, true),
+                Op::Null { not: true } => {
                     found.not_null = true;
                     taken.push(sargable.place);
+                    continue;
                 }
-                continue;
-            };
-            let (end, inclusive) = match op {
-                Compare::Gt => (&mut found.from, false),
-                Compare::Ge => (&mut found.from, true),
-                Compare::Lt => (&mut found.to, false),
-                Compare::Le => (&mut found.to, true),
                 _ => continue,
             };
-            // Of several bounds on one side the first is used; the others stay in the filter.
-            if end.is_none() {
-                *end = Some((expr, inclusive));
-                taken.push(sargable.place);
+            let end = End { expr, inclusive: op != Compare::Gt && op != Compare::Lt, is_near };
+            let ends: &mut [&mut Option<End<'_>>] = match op {
+                Compare::Gt | Compare::Ge => &mut [&mut found.from],
+                Compare::Lt | Compare::Le => &mut [&mut found.to],
+                Compare::Eq => &mut [&mut found.from, &mut found.to],
+                Compare::Ne => continue,
+            };
+            // Of several bounds on one side the first is used; the others stay in the filter. So
+            // does a near one: there are rows within it that do not meet it.
+            for place in ends {
+                if place.is_none() {
+                    **place = Some(end);
+                    if !is_near {
+                        taken.push(sargable.place);
+                    }
+                }
             }
         }
         break;

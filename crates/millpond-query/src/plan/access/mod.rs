@@ -37,8 +37,19 @@ pub(crate) use sides::Sides;
 pub struct KeyPart {
     pub expr: Expr,
     pub(crate) ty: DataType,
-    /// It is the NULL of IS NULL, which a NULL in the key meets.
-    pub(crate) meets_null: bool,
+    pub(crate) matches: Matches,
+}
+
+/// What a column's value has to be for a [`KeyPart`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Matches {
+    /// It compares as said, so it is not NULL.
+    Value,
+    /// It is NULL: that of IS NULL.
+    Null,
+    /// It compares as said once it is made of the value's type, which is another one: a date beside
+    /// a time stamp. The end of a range only.
+    Near,
 }
 
 /// How rows are found.
@@ -189,6 +200,29 @@ impl<'t> Lookup<'t, '_> {
         let Expr::Column(column) = expr else { return None };
         let own = column.checked_sub(self.first_column)?;
         (own < self.table.columns.len()).then_some(own)
+    }
+
+    /// Which of the table's columns an expression makes a date or time stamp of another type of, if
+    /// that is all it does.
+    fn own_moment(&self, expr: &Expr) -> Option<usize> {
+        let is_moment =
+            |ty| matches!(ty, DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_));
+        let (made, ty) = match expr {
+            // One of fewer digits is rounded.
+            Expr::Cast(_, DataType::Timestamp(Some(_)) | DataType::Timestamptz(Some(_)), _) => {
+                return None;
+            }
+            Expr::Cast(made, ty, _) if is_moment(*ty) => (&**made, *ty),
+            Expr::Func(func, args) if func.is_moment_of_date() => {
+                (args.first()?, func.result_type()?)
+            }
+            _ => return None,
+        };
+        let column = self.own_column(made)?;
+        let own = self.table.columns.get(column)?.ty;
+        // A date may have no time stamp: the cast fails, and so the statement has to.
+        let may_fail = own == DataType::Date && matches!(expr, Expr::Cast(..));
+        (is_moment(own) && own.base() != ty.base() && !may_fail).then_some(column)
     }
 
     /// Whether an expression is the place of the table's row.

@@ -20,6 +20,8 @@ pub(super) struct Sargable<'e> {
 #[derive(Clone, Copy)]
 pub(super) enum Op<'e> {
     Compare(Compare, &'e Expr),
+    /// The column, as a date or time stamp of another type, compares so.
+    Near(Compare, &'e Expr),
     In(&'e [Expr]),
     /// It is NULL, or if this is so, it is not.
     Null {
@@ -122,16 +124,20 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
         Expr::IsBool(value, Some(true), false) => is(value, &TRUE),
         Expr::Not(value) | Expr::IsBool(value, Some(false), false) => is(value, &FALSE),
         Expr::Compare(op, pair) => {
-            let own = (lookup.own_column(&pair.0), lookup.own_column(&pair.1));
-            let (column, op, value) = match own {
-                (Some(column), _) if lookup.is_fixed(&pair.1) => (column, *op, &pair.1),
-                (_, Some(column)) if lookup.is_fixed(&pair.0) => (column, op.flipped(), &pair.0),
+            let own = |e: &Expr| match lookup.own_column(e) {
+                Some(column) => Some((column, false)),
+                None => Some((lookup.own_moment(e)?, true)),
+            };
+            let ((column, is_near), op, value) = match (own(&pair.0), own(&pair.1)) {
+                (Some(own), _) if lookup.is_fixed(&pair.1) => (own, *op, &pair.1),
+                (_, Some(own)) if lookup.is_fixed(&pair.0) => (own, op.flipped(), &pair.0),
                 _ => return None,
             };
             if op == Compare::Ne {
                 return None;
             }
-            Some(Sargable { column, op: Op::Compare(op, value), place })
+            let op = if is_near { Op::Near(op, value) } else { Op::Compare(op, value) };
+            Some(Sargable { column, op, place })
         }
         Expr::In(value, list, false) => {
             let column = lookup.own_column(value)?;

@@ -1,0 +1,52 @@
+//! Bounds of a column of dates or time stamps that is compared with a value of another of these
+//! types.
+//!
+//! The comparison makes one type of the column's values, in the session's time zone. The bound
+//! leaves out no value that meets it, and leaves few in that do not: the condition stays a filter.
+
+use crate::expr::Env;
+use crate::types::{USECS_PER_DAY, Zone};
+use crate::{DataType, Datum};
+
+/// The bound of a column's values, included, for a value that the column, made of the value's type,
+/// is compared with. `None`: there is none.
+pub(super) fn bound(
+    column: DataType,
+    value: Datum<'_>,
+    is_lower: bool,
+    env: &Env<'_>,
+) -> Option<Datum<'static>> {
+    let zone = env.facts.settings.format_options().zone;
+    let end_of = |(earliest, latest)| if is_lower { earliest } else { latest };
+    let local = |utc| end_of(Zone::locals_near(zone, utc));
+    let utc = |local| end_of(Zone::utcs_near(zone, local));
+    // A day has times up to the next one.
+    let of_day = |day| midnight(day, !is_lower);
+    Some(match (column, value) {
+        (DataType::Date, Datum::Timestamp(time)) => Datum::Date(day(time)),
+        (DataType::Date, Datum::Timestamptz(time)) => Datum::Date(day(local(time))),
+        (DataType::Timestamp(_), Datum::Timestamptz(time)) => Datum::Timestamp(local(time)),
+        (DataType::Timestamp(_), Datum::Date(day)) => Datum::Timestamp(of_day(day)),
+        (DataType::Timestamptz(_), Datum::Timestamp(time)) => Datum::Timestamptz(utc(time)),
+        (DataType::Timestamptz(_), Datum::Date(day)) => Datum::Timestamptz(utc(of_day(day))),
+        _ => return None,
+    })
+}
+
+/// The day of a time. The infinite ones have infinite days.
+fn day(time: i64) -> i32 {
+    match time {
+        i64::MAX => i32::MAX,
+        i64::MIN => i32::MIN,
+        _ => i32::try_from(time.div_euclid(USECS_PER_DAY)).unwrap_or(i32::MAX),
+    }
+}
+
+/// When a day begins, or the next one. Where no time stamp reaches, it is the infinite one.
+fn midnight(day: i32, next: bool) -> i64 {
+    match day {
+        i32::MAX => i64::MAX,
+        i32::MIN => i64::MIN,
+        _ => (i64::from(day) + i64::from(next)).saturating_mul(USECS_PER_DAY),
+    }
+}

@@ -1,0 +1,26 @@
+-- Dates and time stamps beside those of another type, by an index, around changes of clocks.
+create table moments (id int primary key, d date, ts timestamp, tz timestamptz);
+insert into moments select i, date '2011-12-20' + i % 30, timestamp '2011-12-28' + i % 300 * interval '30 minutes', timestamptz '2011-12-28Z' + i % 300 * interval '30 minutes' from generate_series(1, 1500) i;
+insert into moments values (-1, 'infinity', 'infinity', 'infinity'), (-2, '-infinity', '-infinity', '-infinity'), (-3, null, null, null);
+create index on moments (d);
+create index on moments (ts);
+create index on moments (tz);
+create table moment_values (v timestamptz, t timestamp, day date);
+insert into moment_values select timestamptz '2011-12-29Z' + i * interval '7 hours', timestamp '2011-12-29' + i * interval '7 hours', date '2011-12-28' + i from generate_series(0, 12) i;
+set time zone 'Pacific/Apia';
+select v, (select count(*) from moments where d >= v), (select count(*) from moments where d < v), (select count(*) from moments where d = v) from moment_values order by 1;
+select v, (select count(*) from moments where ts >= v), (select count(*) from moments where ts < v), (select count(*) from moments where ts = v) from moment_values order by 1;
+select t, (select count(*) from moments where d >= t), (select count(*) from moments where d < t), (select count(*) from moments where d = t) from moment_values order by 1;
+select t, (select count(*) from moments where tz >= t), (select count(*) from moments where tz < t), (select count(*) from moments where tz = t) from moment_values order by 1;
+select day, (select count(*) from moments where ts::date >= day), (select count(*) from moments where ts::date < day), (select count(*) from moments where ts::date = day) from moment_values order by 1;
+select day, (select count(*) from moments where tz::date >= day), (select count(*) from moments where tz::date < day), (select count(*) from moments where tz::date = day) from moment_values order by 1;
+select day, (select count(*) from moments where tz >= day), (select count(*) from moments where ts < day), (select count(*) from moments where tz = day) from moment_values order by 1;
+select count(*) from moments where d between timestamptz '2011-12-30 09:00Z' and timestamptz '2011-12-30 11:00Z';
+select count(*) from moments where ts between timestamptz '2011-12-30 09:00Z' and timestamptz '2011-12-30 11:00Z';
+select count(*) from moments where ts > timestamptz 'infinity' or ts >= timestamptz 'infinity' or d <= timestamp '-infinity';
+set time zone 'Europe/Berlin';
+select v, (select count(*) from moments where d >= v), (select count(*) from moments where ts < v), (select count(*) from moments where tz::date = v::date) from moment_values order by 1;
+delete from moments where ts >= timestamptz '2012-01-01 00:00Z' and ts::date < date '2012-01-02';
+select count(*), sum(id) from moments;
+update moments set id = id + 10000 where d = timestamp '2011-12-25' or tz::date = date '2011-12-31';
+select count(*), sum(id) from moments;
