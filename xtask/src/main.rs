@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod bench;
 mod comments;
 mod fuzz;
@@ -104,7 +105,8 @@ enum Habit {
         full: bool,
     },
     /// What changes seldom break, before a release: all of the three above, the buffer pool with
-    /// the smallest and the largest pages, and the program that compares caches.
+    /// the smallest and the largest pages, the program that compares caches, and lints of what only
+    /// the feature `audit` has.
     Elsewhere,
     /// Many random queries, compiled to be fast: their rewritings, and the queries and calls beside
     /// PostgreSQL 15 where it is installed. `rewritings`, `queries` and `calls` select.
@@ -157,7 +159,7 @@ fn habit(habit: Habit) -> Result<(), Failed> {
             &["millpond-sync", "millpond-buffer", "millpond-engine", "millpond-query"],
         ),
         Habit::Mutants { prefixes, list, verbose } => mutants::run(&prefixes, list, verbose),
-        Habit::Audit => audit(),
+        Habit::Audit => audit::run(),
         Habit::Soak { minutes, first, clients } => {
             let mut args = vec![minutes.to_string()];
             let first = first.map(|seed| seed.to_string());
@@ -192,38 +194,13 @@ fn habit(habit: Habit) -> Result<(), Failed> {
     }
 }
 
-/// Hot reads write nothing shared: the tests that have memory mapped read-only. All packages are
-/// named in each command, so that they have the same features and are built once.
-fn audit() -> Result<(), Failed> {
-    const PACKAGES: [&str; 11] = [
-        "-p",
-        "millpond-buffer",
-        "-p",
-        "millpond-engine",
-        "-p",
-        "millpond",
-        "-p",
-        "millpond-lab",
-        "--no-default-features",
-        "--features",
-        "audit",
-    ];
-    let audited =
-        |command: &'static str, rest: &[&str]| cargo(&[&[command], &PACKAGES[..], rest].concat());
-    let lints = ["-p", "millpond-server", "--all-targets", "--", "-D", "warnings"];
-    audited("clippy", &lints).run()?;
-    audited("test", &["--test", "read_only"]).run()?;
-    audited("test", &["--lib", "--", "shared_writes", "bench::tests"]).run()
-}
-
 /// Runs the tests whose paths contain one of `named`, built with the checker's cfg. They have their
-/// own target directory, so that the ordinary build's artifacts stay valid.
+/// own target directory, so that the ordinary build's artifacts stay valid. One command for all
+/// packages: their dependencies have the same features, and are built once.
 fn models(checker: &str, named: &[&str], packages: &[&str]) -> Result<(), Failed> {
-    for package in packages {
-        cargo(&[&["test", "--profile", "models", "--lib", "-p", package, "--"], named].concat())
-            .env("RUSTFLAGS", &format!("--cfg {checker}"))
-            .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
-            .run()?;
-    }
-    Ok(())
+    let packages: Vec<&str> = packages.iter().flat_map(|package| ["-p", package]).collect();
+    cargo(&[&["test", "--profile", "models", "--lib"], &packages[..], &["--"], named].concat())
+        .env("RUSTFLAGS", &format!("--cfg {checker}"))
+        .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
+        .run()
 }

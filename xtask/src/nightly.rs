@@ -27,11 +27,11 @@ const BATCH: usize = 8;
 /// the processors, because Miri itself uses only one.
 pub fn miri(args: &[String]) -> Result<(), Failed> {
     if !args.is_empty() {
-        return PACKAGES.iter().try_for_each(|package| under_miri(package).args(args).run());
+        return under_miri(&PACKAGES).args(args).run();
     }
     let mut batches = Vec::new();
     for package in PACKAGES {
-        let listed = under_miri(package).args(&words(&["--", "--list", "--format", "terse"]));
+        let listed = under_miri(&[package]).args(&words(&["--", "--list", "--format", "terse"]));
         let listed = listed.output()?;
         let tests: Vec<&str> =
             listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
@@ -47,7 +47,7 @@ pub fn miri(args: &[String]) -> Result<(), Failed> {
         while let Some((package, batch)) = next() {
             let start = Instant::now();
             let exactly = [words(&["--", "--exact"]), batch.clone()].concat();
-            if let Err(failed) = under_miri(package).args(&exactly).quiet() {
+            if let Err(failed) = under_miri(&[package]).args(&exactly).quiet() {
                 if let Ok(mut left) = batches.lock() {
                     left.clear();
                 }
@@ -65,14 +65,16 @@ pub fn miri(args: &[String]) -> Result<(), Failed> {
     })
 }
 
-/// Miri on the unit tests of a package.
+/// Miri on the unit tests of some packages.
 ///
 /// Interior mutability is tracked by allocation instead of by byte. Otherwise the pool's arrays of
 /// atomics would take Miri ten times as long.
-fn under_miri(package: &str) -> Cmd {
+fn under_miri(packages: &[&str]) -> Cmd {
     const FLAGS: &str = "-Zmiri-tree-borrows -Zmiri-tree-borrows-no-precise-interior-mut \
                          -Zmiri-disable-isolation -Zmiri-backtrace=0";
-    cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib", "-p", package])
+    let packages: Vec<_> = packages.iter().flat_map(|package| ["-p", package]).collect();
+    cargo(&[&format!("+{NIGHTLY}"), "miri", "test", "--lib"])
+        .args(&words(&packages))
         .env("MIRIFLAGS", FLAGS)
         // The backtraces of expected panics are not read, and Miri is slow to make them.
         .env("RUST_BACKTRACE", "0")
@@ -90,16 +92,14 @@ fn words(words: &[&str]) -> Vec<String> {
 /// is mapped through libc, where ThreadSanitizer sees it. Otherwise it would report races between
 /// the threads of two pools that are mapped at the same address one after the other.
 pub fn tsan(args: &[String]) -> Result<(), Failed> {
-    let host = host()?;
-    for package in PACKAGES {
-        cargo(&[&format!("+{NIGHTLY}"), "test", "--lib", "-p", package])
-            .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host.clone()])
-            .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying --cfg tsan --cfg rustix_use_libc")
-            .env("CARGO_TARGET_DIR", "target/tsan")
-            .args(args)
-            .run()?;
-    }
-    Ok(())
+    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    cargo(&[&format!("+{NIGHTLY}"), "test", "--lib"])
+        .args(&words(&packages.collect::<Vec<_>>()))
+        .args(&["-Zbuild-std".to_owned(), "--target".to_owned(), host()?])
+        .env("RUSTFLAGS", "-Zsanitizer=thread --cfg copying --cfg tsan --cfg rustix_use_libc")
+        .env("CARGO_TARGET_DIR", "target/tsan")
+        .args(args)
+        .run()
 }
 
 /// The target triple of this machine.

@@ -1,5 +1,6 @@
 //! Other systems than Linux on x86-64: tests of the portable paths, and checks of other targets.
 
+use crate::audit;
 use crate::run::{Cmd, Failed, cargo, command};
 
 /// The crates whose tests run on the portable paths.
@@ -47,6 +48,7 @@ pub fn elsewhere() -> Result<(), Failed> {
     cargo(&[&caches[..], &["--", "-D", "warnings"]].concat())
         .env("CARGO_TARGET_DIR", "target/caches")
         .run()?;
+    audit::lint()?;
     portable(&[])?;
     targets(true)?;
     musl(false)
