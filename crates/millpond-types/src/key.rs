@@ -83,6 +83,8 @@ pub enum NextColumn<'a> {
         /// The greatest value.
         to: Option<RangeEnd<'a>>,
     },
+    /// A string that begins with this one, which holds no zero byte.
+    Prefix(&'a str),
 }
 
 /// The key columns of an index: encodes keys, and the bounds of scans.
@@ -148,12 +150,27 @@ impl KeyLayout {
         upper.clear();
         self.encode(equal, lower)?;
         upper.extend_from_slice(lower);
-        let NextColumn::Value { from, to } = next else {
-            upper.push(AFTER);
-            return Ok(());
-        };
         let column = equal.len();
         let descending = self.columns.get(column).is_some_and(|(_, order)| order.descending);
+        let (from, to) = match next {
+            NextColumn::Value { from, to } => (from, to),
+            NextColumn::Any => {
+                upper.push(AFTER);
+                return Ok(());
+            }
+            NextColumn::Prefix(text) => {
+                lower.push(NOT_NULL);
+                let start = lower.len();
+                lower.extend_from_slice(text.as_bytes());
+                if descending {
+                    complement(&mut lower[start..]);
+                }
+                upper.extend_from_slice(&lower[start - 1..]);
+                // A descending string ends with two such bytes itself, before the next flag.
+                upper.extend_from_slice(&[AFTER; 3]);
+                return Ok(());
+            }
+        };
         let (low, high) = if descending { (to, from) } else { (from, to) };
         match low {
             None => lower.push(NOT_NULL),

@@ -9,6 +9,13 @@ pub(super) fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result
     matches_with(text.as_bytes(), pattern.as_bytes(), escape, char_width)
 }
 
+/// What all texts begin with that match a pattern.
+pub(crate) fn literal_prefix(pattern: &str) -> &str {
+    // What a backslash makes itself is left out.
+    let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
+    pattern.get(..end).unwrap_or_default()
+}
+
 /// Whether a byte string matches a pattern.
 pub(super) fn matches_bytes(bytes: &[u8], pattern: &[u8]) -> Result<bool> {
     matches_with(bytes, pattern, Some(b'\\'), |_| 1)

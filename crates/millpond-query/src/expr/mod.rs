@@ -19,6 +19,7 @@ mod func;
 pub(crate) mod int;
 pub(crate) mod letter;
 mod like;
+mod negation;
 mod other_casts;
 mod recent;
 mod regex;
@@ -44,6 +45,7 @@ pub use func::{Func, Series, check_length, quoted_name};
 pub(crate) use func::{
     interval_math, json_aggregate, timestamp_plus, timestamptz_plus, type_named,
 };
+pub(crate) use like::literal_prefix;
 
 use std::cmp::Ordering;
 

@@ -165,20 +165,25 @@ fn access(
     }
 }
 
-/// What columns are equal to.
+/// What the first columns of an index are equal to.
 pub(in crate::plan) fn equalities(
     table: &TableDef,
     index: &IndexDef,
     parts: &[KeyPart],
     names: &dyn Namer,
 ) -> Vec<String> {
-    let columns = index.columns.iter().map(|column| &table.columns[column.column].name);
-    let pairs = parts.iter().zip(columns);
-    let condition = |(part, column): (&KeyPart, &String)| match part.matches {
+    columns(table, index).zip(parts).map(|(column, part)| equality(column, part, names)).collect()
+}
+
+fn columns<'t>(table: &'t TableDef, index: &'t IndexDef) -> impl Iterator<Item = &'t str> {
+    index.columns.iter().map(|column| table.columns[column.column].name.as_str())
+}
+
+fn equality(column: &str, part: &KeyPart, names: &dyn Namer) -> String {
+    match part.matches {
         Matches::Null => format!("{column} IS NULL"),
         _ => format!("{column} = {}", show(&part.expr, names)),
-    };
-    pairs.map(condition).collect()
+    }
 }
 
 /// The conditions that bounds of keys stand for.
@@ -188,24 +193,31 @@ pub(in crate::plan) fn conditions(
     bounds: &KeyBounds,
     names: &dyn Namer,
 ) -> Vec<String> {
-    let mut conditions = equalities(table, index, &bounds.equal, names);
-    let Some(column) = index.columns.get(bounds.equal.len()) else { return conditions };
-    let name = &table.columns[column.column].name;
-    match &bounds.list {
-        None => {}
-        Some(KeyList::Items(parts)) => {
-            let list: Vec<String> = parts.iter().map(|part| show(&part.expr, names)).collect();
-            conditions.push(format!("{name} IN ({})", list.join(", ")));
-        }
-        Some(KeyList::Array(part)) => {
-            conditions.push(format!("{name} = ANY ({})", show(&part.expr, names)));
-        }
+    let KeyBounds { equal, list, then, .. } = bounds;
+    let mut conditions = equalities(table, index, equal, names);
+    let mut columns = columns(table, index).skip(equal.len());
+    if let Some(list) = list
+        && let Some(name) = columns.next()
+    {
+        conditions.push(match list {
+            KeyList::Items(parts) => {
+                let list: Vec<String> = parts.iter().map(|part| show(&part.expr, names)).collect();
+                format!("{name} IN ({})", list.join(", "))
+            }
+            KeyList::Array(part) => format!("{name} = ANY ({})", show(&part.expr, names)),
+        });
+        let pairs = then.iter().zip(&mut columns);
+        conditions.extend(pairs.map(|(part, column)| equality(column, part, names)));
     }
+    let Some(name) = columns.next() else { return conditions };
     for (end, ops) in [(&bounds.from, [">", ">="]), (&bounds.to, ["<", "<="])] {
         if let Some((part, inclusive)) = end {
             let op = ops[usize::from(*inclusive)];
             conditions.push(format!("{name} {op} {}", show(&part.expr, names)));
         }
+    }
+    if let Some(pattern) = &bounds.like {
+        conditions.push(format!("{name} LIKE {}", show(&pattern.expr, names)));
     }
     if bounds.not_null {
         conditions.push(format!("{name} IS NOT NULL"));

@@ -23,7 +23,7 @@ use crate::exec::key::KeyRanges;
 use crate::expr::{Env, Expr, Facts, Row};
 
 /// In a smaller table no range matters much.
-const FEWEST_ROWS: f64 = 10_000.0;
+pub(super) const FEWEST_ROWS: f64 = 10_000.0;
 /// An index of fewer blocks is of a smaller table.
 const FEWEST_BLOCKS: u32 = 12;
 /// This many times more or fewer rows are another case, for which another plan may be better.

@@ -30,6 +30,7 @@ struct Wanted {
 
 /// An end of a range: the column, the value, whether it is the lower one and whether it belongs to
 /// the range.
+#[derive(Clone)]
 struct RangeEnd {
     column: usize,
     value: Value,
@@ -147,19 +148,23 @@ fn wanted_of(
     into: &mut Vec<Wanted>,
 ) -> Result<()> {
     let Some(equal) = equal_to(columns, &bounds.equal, cx)? else { return Ok(()) };
-    let next = columns.get(equal.len()).copied();
-    match (&bounds.list, next) {
-        (Some(list), Some(column)) => {
-            for value in listed(list, cx)? {
-                let mut equal = equal.clone();
-                equal.push((column, value));
-                into.push(Wanted { equal, ends: Vec::new(), not_null: None });
-            }
-        }
-        _ => {
-            let not_null = next.filter(|_| bounds.not_null);
-            into.extend(ends(next, bounds, cx)?.map(|ends| Wanted { equal, ends, not_null }));
-        }
+    let mut rest = columns.iter().copied().skip(equal.len());
+    let mut keys = vec![equal];
+    if let Some(list) = &bounds.list
+        && let Some(column) = rest.next()
+    {
+        let then: Vec<usize> = rest.by_ref().take(bounds.then.len()).collect();
+        let Some(then) = equal_to(&then, &bounds.then, cx)? else { return Ok(()) };
+        let key = |value| {
+            let first = keys.iter().flatten().cloned();
+            first.chain([(column, value)]).chain(then.iter().cloned()).collect()
+        };
+        keys = listed(list, cx)?.into_iter().map(key).collect();
+    }
+    let next = rest.next();
+    let not_null = next.filter(|_| bounds.not_null);
+    if let Some(ends) = ends(next, bounds, cx)? {
+        into.extend(keys.into_iter().map(|equal| Wanted { equal, ends: ends.clone(), not_null }));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod common;
 mod access;
 mod activity;
 mod answers;
+mod bounds;
 mod calls;
 mod catalog;
 mod concurrency;

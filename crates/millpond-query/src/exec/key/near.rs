@@ -1,8 +1,11 @@
-//! Bounds of a column of dates or time stamps that is compared with a value of another of these
-//! types.
+//! Bounds of a column that is compared with a value of another type: of dates and time stamps, and
+//! of `real` beside `double precision`.
 //!
-//! The comparison makes one type of the column's values, in the session's time zone. The bound
-//! leaves out no value that meets it, and leaves few in that do not: the condition stays a filter.
+//! The comparison makes the other type of the column's values, times in the session's time zone.
+//! The bound leaves out no value that meets it, and leaves few in that do not: the condition stays a
+//! filter.
+
+use std::cmp::Ordering;
 
 use crate::expr::Env;
 use crate::types::{USECS_PER_DAY, Zone};
@@ -29,8 +32,19 @@ pub(super) fn bound(
         (DataType::Timestamp(_), Datum::Date(day)) => Datum::Timestamp(of_day(day)),
         (DataType::Timestamptz(_), Datum::Timestamp(time)) => Datum::Timestamptz(utc(time)),
         (DataType::Timestamptz(_), Datum::Date(day)) => Datum::Timestamptz(utc(of_day(day))),
+        (DataType::Float4, Datum::Float8(value)) => Datum::Float4(nearest(value, is_lower)),
         _ => return None,
     })
+}
+
+/// The nearest number of less precision that is not above the value, or not below it.
+fn nearest(value: f64, is_lower: bool) -> f32 {
+    let near = value as f32;
+    match (is_lower, f64::from(near).partial_cmp(&value)) {
+        (true, Some(Ordering::Greater)) => near.next_down(),
+        (false, Some(Ordering::Less)) => near.next_up(),
+        _ => near,
+    }
 }
 
 /// The day of a time. The infinite ones have infinite days.

@@ -9,7 +9,7 @@ use millpond_types::key::NextColumn;
 use super::{Key, KeyVals, each_value, end, exact};
 use crate::Datum;
 use crate::error::{Result, SqlError};
-use crate::expr::Env;
+use crate::expr::{Env, Val, literal_prefix};
 use crate::plan::{IndexRange, KeyBounds};
 
 /// Memory above this is not kept between statements.
@@ -106,20 +106,32 @@ impl KeyRanges {
     fn add(&mut self, index: &IndexDef, bounds: &KeyBounds, env: &Env<'_>) -> Result<()> {
         let mut held = KeyVals::new();
         let Some(equal) = exact(&bounds.equal, env, &mut held)? else { return Ok(()) };
-        if let Some(list) = &bounds.list {
-            return each_value(list, env, &mut |value| {
-                self.push(index, &with(&equal, value), NextColumn::Any)
-            });
-        }
-        if bounds.from.is_none() && bounds.to.is_none() && !bounds.not_null {
+        let has_range = bounds.from.is_some() || bounds.to.is_some() || bounds.not_null;
+        if !has_range && bounds.list.is_none() && bounds.like.is_none() {
             return self.push(index, &equal, NextColumn::Any);
         }
+        let pattern = bounds.like.as_ref().map(|part| part.expr.eval(env)).transpose()?;
         let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
         let to_value = bounds.to.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
         let from = end(bounds.from.as_ref(), from_value.as_ref(), true, env);
         let to = end(bounds.to.as_ref(), to_value.as_ref(), false, env);
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
-        self.push(index, &equal, NextColumn::Value { from, to })
+        let next = match pattern.as_ref().map(Val::datum) {
+            Some(Datum::Text(pattern)) => match literal_prefix(pattern) {
+                "" => NextColumn::Value { from: None, to: None },
+                prefix => NextColumn::Prefix(prefix),
+            },
+            Some(_) => return Ok(()),
+            None if has_range => NextColumn::Value { from, to },
+            None => NextColumn::Any,
+        };
+        let Some(list) = &bounds.list else { return self.push(index, &equal, next) };
+        let mut held = KeyVals::new();
+        let Some(then) = exact(&bounds.then, env, &mut held)? else { return Ok(()) };
+        each_value(list, env, &mut |value| {
+            let key = equal.iter().copied().chain([value]).chain(then.iter().copied());
+            self.push(index, &key.collect::<Key<'_>>(), next)
+        })
     }
 
     fn push(&mut self, index: &IndexDef, equal: &[Datum<'_>], next: NextColumn<'_>) -> Result<()> {
@@ -164,9 +176,4 @@ impl KeyRanges {
             joins
         });
     }
-}
-
-/// A key's first values and the one behind them.
-fn with<'v>(equal: &[Datum<'v>], next: Datum<'v>) -> Key<'v> {
-    equal.iter().copied().chain([next]).collect()
 }

@@ -114,7 +114,7 @@ impl Binder<'_> {
         }
         let both = both.map_err(|error| self.place_operator(error, at, &literals))?;
         let negated = matches!(kind, AExprKind::NotBetween | AExprKind::NotBetweenSym);
-        Ok(Typed::bool(if negated { Expr::Not(Box::new(both)) } else { both }))
+        Ok(Typed::bool(if negated { both.negated() } else { both }))
     }
 
     pub(super) fn in_list(

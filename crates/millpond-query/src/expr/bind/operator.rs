@@ -41,7 +41,7 @@ impl Binder<'_> {
     pub(super) fn not(&mut self, args: &[tree::Expr], scope: &dyn Scope) -> Result<Typed> {
         let [arg] = args else { return Err(SqlError::internal("NOT of several conditions")) };
         let value = self.condition(arg, "NOT", scope)?;
-        Ok(Typed::bool(Expr::Not(Box::new(value))))
+        Ok(Typed::bool(value.negated()))
     }
 
     /// Conditions with AND between them, or OR.

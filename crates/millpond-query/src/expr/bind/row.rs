@@ -5,7 +5,7 @@ use millpond_syntax::tree::{self, Name, Node, SelectStmt, SubLinkType};
 use super::operator::{comparison_of, symbol_of};
 use super::{Binder, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::{Compare, Expr};
+use crate::expr::{Compare, Expr, one_of};
 
 /// The parts of a row value, if an expression is one.
 pub(crate) fn parts_of_row(e: &tree::Expr) -> Option<&[tree::Expr]> {
@@ -91,8 +91,9 @@ impl Binder<'_> {
         }
     }
 
-    /// `(a, b) < (c, d)`: the first parts that differ decide.
-    fn order_rows(&mut self, compare: Compare, mut pairs: Vec<(Typed, Typed)>) -> Result<Expr> {
+    /// `(a, b) < (c, d)`: the first parts that differ decide. Each side of the OR is a range of an
+    /// index on the parts, and the ranges are neighbours.
+    fn order_rows(&mut self, compare: Compare, pairs: Vec<(Typed, Typed)>) -> Result<Expr> {
         let is_volatile =
             |pair: &(Typed, Typed)| pair.0.expr.is_volatile() || pair.1.expr.is_volatile();
         if pairs.iter().any(is_volatile) {
@@ -102,18 +103,21 @@ impl Binder<'_> {
             Compare::Lt | Compare::Le => Compare::Lt,
             _ => Compare::Gt,
         };
-        let Some((a, b)) = pairs.pop() else { return Err(SqlError::internal("an empty row")) };
-        let mut result = self.compare(compare, a, b)?;
-        let weak = if strict == Compare::Lt { Compare::Le } else { Compare::Ge };
-        while let Some((a, b)) = pairs.pop() {
-            let bound = self.compare(weak, a.clone(), b.clone())?;
-            let equal = self.compare(Compare::Eq, a.clone(), b.clone())?;
-            let differs = self.compare(strict, a, b)?;
-            let decided = Expr::Or(vec![differs, Expr::And(vec![equal, result])]);
-            // The bound follows from the rest, and an index can find rows by it.
-            result = Expr::And(vec![bound, decided]);
+        let last = pairs.len().checked_sub(1);
+        let last = last.ok_or_else(|| SqlError::internal("an empty row"))?;
+        let (mut equal, mut sides) = (Vec::new(), Vec::with_capacity(pairs.len()));
+        for (place, (a, b)) in pairs.into_iter().enumerate() {
+            let differs = if place == last { compare } else { strict };
+            let decides = self.compare(differs, a.clone(), b.clone())?;
+            sides.push(match equal.is_empty() {
+                true => decides,
+                false => Expr::And(equal.iter().cloned().chain([decides]).collect()),
+            });
+            if place < last {
+                equal.push(self.compare(Compare::Eq, a, b)?);
+            }
         }
-        Ok(result)
+        Ok(one_of(sides))
     }
 
     /// `(a, b) [NOT] IN ((c, d), ...)`; `None` if the value is no row.
@@ -138,7 +142,7 @@ impl Binder<'_> {
         if let Some(first) = first {
             any = Expr::And(vec![first, any]);
         }
-        Ok(Some(Typed::bool(if negated { Expr::Not(Box::new(any)) } else { any })))
+        Ok(Some(Typed::bool(if negated { any.negated() } else { any })))
     }
 
     /// `(a, b) IS [NOT] NULL`: all parts are (not) NULL. `None` if the value is no row.

@@ -16,8 +16,10 @@ pub(crate) type Places = SmallVec<[usize; 4]>;
 pub(crate) struct Bounds<'c> {
     pub(crate) equal: SmallVec<[EqualTo<'c>; 2]>,
     pub(crate) list: Option<List<'c>>,
+    pub(crate) then: SmallVec<[EqualTo<'c>; 2]>,
     pub(crate) from: Option<End<'c>>,
     pub(crate) to: Option<End<'c>>,
+    pub(crate) like: Option<&'c Expr>,
     pub(crate) not_null: bool,
 }
 
@@ -53,8 +55,9 @@ impl<'c> Bounds<'c> {
             Some(List::Items(items)) => items,
             Some(List::Array(array)) => std::slice::from_ref(array),
         };
-        let ends = self.from.iter().chain(&self.to).map(|end| end.expr);
-        self.equal.iter().filter_map(EqualTo::value).chain(list).chain(ends)
+        let ends = self.from.iter().chain(&self.to).map(|end| end.expr).chain(self.like);
+        let equal = self.equal.iter().chain(&self.then).filter_map(EqualTo::value);
+        equal.chain(list).chain(ends)
     }
 
     /// Whether they leave out nothing.
@@ -64,8 +67,10 @@ impl<'c> Bounds<'c> {
 
     /// Whether they leave out nothing but NULLs.
     pub(crate) fn are_whole(&self) -> bool {
-        let Bounds { equal, list, from, to, not_null: _ } = self;
-        equal.is_empty() && list.is_none() && from.is_none() && to.is_none()
+        // What comes behind a list is there only with it.
+        let Bounds { equal, list, then: _, from, to, like, not_null: _ } = self;
+        let has_range = from.is_some() || to.is_some() || like.is_some();
+        equal.is_empty() && list.is_none() && !has_range
     }
 
     /// Whether they say no more than that a column is NULL, or that it is not.
@@ -74,14 +79,18 @@ impl<'c> Bounds<'c> {
     }
 
     fn has_null(&self) -> bool {
-        self.equal.iter().any(|equal| equal.value().is_none())
+        self.equal.iter().chain(&self.then).any(|equal| equal.value().is_none())
+    }
+
+    /// How many columns have one value, or one of a list. The next one may have a range.
+    pub(crate) fn columns(&self) -> usize {
+        self.equal.len() + usize::from(self.list.is_some()) + self.then.len()
     }
 
     /// Whether they are whole keys of a unique index, which have one row at most.
     pub(crate) fn are_keys_of(&self, index: &IndexDef) -> bool {
-        let columns = self.equal.len() + usize::from(self.list.is_some());
         // Of NULL there may be many.
-        index.unique && columns == index.columns.len() && !self.has_null()
+        index.unique && self.columns() == index.columns.len() && !self.has_null()
     }
 
     /// How much they promise to leave out; 0 if nothing.
@@ -89,28 +98,33 @@ impl<'c> Bounds<'c> {
         let ends = u32::from(self.from.is_some()) + u32::from(self.to.is_some());
         // Many rows may be NULL, and most may not be.
         let of_equal = |equal: &EqualTo<'_>| if equal.value().is_some() { 40 } else { 8 };
-        self.equal.iter().map(of_equal).sum::<u32>()
+        self.equal.iter().chain(&self.then).map(of_equal).sum::<u32>()
             + 30 * u32::from(self.list.is_some())
             + 10 * ends
+            + 20 * u32::from(self.like.is_some())
             + 5 * u32::from(self.not_null)
     }
 
     pub(crate) fn made(&self, index: &IndexDef, table: &TableDef) -> KeyBounds {
         let mut types = index.columns.iter().map(|column| table.columns[column.column].ty);
-        let equal = self.equal.iter().zip(&mut types);
-        let equal = equal.map(|(equal, ty)| equal.made(ty)).collect();
-        let Some(ty) = types.next() else { return KeyBounds { equal, ..KeyBounds::default() } };
-        let part = |expr: &Expr| EqualTo::Value(expr).made(ty);
-        let list = self.list.map(|list| match list {
-            List::Items(items) => KeyList::Items(items.iter().map(part).collect()),
-            List::Array(array) => KeyList::Array(part(array)),
+        let part = |expr: &Expr, ty| EqualTo::Value(expr).made(ty);
+        let equal = self.equal.iter().zip(&mut types).map(|(equal, ty)| equal.made(ty)).collect();
+        let list = self.list.and_then(|list| {
+            let ty = types.next()?;
+            Some(match list {
+                List::Items(list) => KeyList::Items(list.iter().map(|e| part(e, ty)).collect()),
+                List::Array(array) => KeyList::Array(part(array, ty)),
+            })
         });
+        let then = self.then.iter().zip(&mut types).map(|(equal, ty)| equal.made(ty)).collect();
+        let ty = types.next();
         let end = |end: End<'_>| {
             let matches = if end.is_near { Matches::Near } else { Matches::Value };
-            (KeyPart { matches, ..part(end.expr) }, end.inclusive)
+            Some((KeyPart { matches, ..part(end.expr, ty?) }, end.inclusive))
         };
-        let (from, to) = (self.from.map(end), self.to.map(end));
-        KeyBounds { equal, list, from, to, not_null: self.not_null }
+        let (from, to) = (self.from.and_then(end), self.to.and_then(end));
+        let like = self.like.and_then(|pattern| Some(part(pattern, ty?)));
+        KeyBounds { equal, list, then, from, to, like, not_null: self.not_null }
     }
 }
 
@@ -166,18 +180,27 @@ fn bounds_of<'i, 'e>(
         let is_null = || here().find(|s| matches!(s.op, Op::Null { not: false }));
         let equality = equality.or_else(|| Some((is_null()?, EqualTo::Null)));
         if let Some((sargable, equal)) = equality {
-            found.equal.push(equal);
+            if found.list.is_none() { &mut found.equal } else { &mut found.then }.push(equal);
             taken.push(sargable.place);
             continue;
         }
         let list = here().find_map(|s| match s.op {
             Op::In(list) => Some((s, List::Items(list))),
             Op::Any(array) => Some((s, List::Array(array))),
-            Op::Compare(..) | Op::Near(..) | Op::Null { .. } => None,
+            _ => None,
         });
-        if let Some((sargable, list)) = list {
+        // A second list stays in the filter.
+        if let Some((sargable, list)) = list.filter(|_| found.list.is_none()) {
             found.list = Some(list);
             taken.push(sargable.place);
+            continue;
+        }
+        // The pattern stays in the filter, and so does what else is said of the column.
+        found.like = here().find_map(|s| match s.op {
+            Op::Like(pattern) => Some(pattern),
+            _ => None,
+        });
+        if found.like.is_some() {
             break;
         }
         for sargable in here() {

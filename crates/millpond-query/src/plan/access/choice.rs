@@ -8,7 +8,7 @@ use super::part::{Alternatives, IndexPart};
 use super::sargable::sargables;
 use super::{Access, Lookup, Tids, all_of};
 use crate::expr::{Compare, Expr};
-use crate::plan::range_estimates::FEW;
+use crate::plan::range_estimates::{FEW, FEWEST_ROWS};
 use crate::plan::{Ordered, UsableIndexes};
 
 /// The access for some conditions. Its values are still theirs: of most choices only the cost is
@@ -63,7 +63,9 @@ pub(crate) fn choose<'c>(
     known: KnownRows<'_>,
 ) -> Choice<'c> {
     let table = lookup.table;
-    let usable = sargables(lookup, conjuncts.iter().copied(), 0);
+    let mut usable = sargables(lookup, conjuncts.iter().copied(), 0);
+    // Of a large table it is known in time.
+    usable.retain(|s| !s.may_leave_all() || indexes.live_rows(table) as f64 >= FEWEST_ROWS);
     let ors: Vec<Alternatives<'_>> = conjuncts
         .iter()
         .enumerate()

@@ -48,7 +48,7 @@ pub(crate) enum Matches {
     /// It is NULL: that of IS NULL.
     Null,
     /// It compares as said once it is made of the value's type, which is another one: a date beside
-    /// a time stamp. The end of a range only.
+    /// a time stamp, a `real` beside a `double precision`. The end of a range only.
     Near,
 }
 
@@ -112,15 +112,19 @@ pub struct IndexRange {
     pub(crate) direction: Direction,
 }
 
-/// Bounds of keys: equal leading columns, then a list or a range.
+/// Bounds of keys: equal leading columns, then a list and other equal columns, then a range.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyBounds {
     pub equal: Vec<KeyPart>,
     /// Values of the next column, if it is one of a list.
     pub list: Option<KeyList>,
+    /// The columns behind that of the list.
+    pub then: Vec<KeyPart>,
     /// Bounds of the next column; the flag says inclusive.
     pub from: Option<(KeyPart, bool)>,
     pub to: Option<(KeyPart, bool)>,
+    /// Instead of these: a pattern that the next column is LIKE.
+    pub like: Option<KeyPart>,
     /// The next column has any value but NULL.
     pub(crate) not_null: bool,
 }
@@ -153,14 +157,15 @@ impl IndexRange {
 impl KeyBounds {
     fn parts(&self) -> impl Iterator<Item = &KeyPart> {
         let list = self.list.as_ref().map(KeyList::parts).unwrap_or_default();
-        let ends = self.from.iter().chain(&self.to).map(|(part, _)| part);
-        self.equal.iter().chain(list).chain(ends)
+        let ends = self.from.iter().chain(&self.to).map(|(part, _)| part).chain(&self.like);
+        self.equal.iter().chain(list).chain(&self.then).chain(ends)
     }
 
     fn parts_mut(&mut self) -> impl Iterator<Item = &mut KeyPart> {
         let list = self.list.as_mut().map(KeyList::parts_mut).unwrap_or_default();
         let ends = self.from.iter_mut().chain(&mut self.to).map(|(part, _)| part);
-        self.equal.iter_mut().chain(list).chain(ends)
+        let ends = ends.chain(&mut self.like);
+        self.equal.iter_mut().chain(list).chain(&mut self.then).chain(ends)
     }
 }
 
@@ -202,12 +207,24 @@ impl<'t> Lookup<'t, '_> {
         (own < self.table.columns.len()).then_some(own)
     }
 
-    /// Which of the table's columns an expression makes a date or time stamp of another type of, if
-    /// that is all it does.
-    fn own_moment(&self, expr: &Expr) -> Option<usize> {
+    /// Which of the table's columns of texts an expression is, if it is one.
+    fn own_text(&self, expr: &Expr) -> Option<usize> {
+        let column = self.own_column(expr)?;
+        let ty = self.table.columns.get(column)?.ty;
+        matches!(ty, DataType::Text | DataType::Varchar(_)).then_some(column)
+    }
+
+    /// Which of the table's columns an expression makes a value of another type of that is in the
+    /// same order, as near as can be told: a date, a time stamp, a `double precision`.
+    fn own_in_order(&self, expr: &Expr) -> Option<usize> {
         let is_moment =
             |ty| matches!(ty, DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_));
         let (made, ty) = match expr {
+            Expr::Cast(made, DataType::Float8, _) => {
+                let column = self.own_column(made)?;
+                let own = self.table.columns.get(column)?.ty;
+                return (own == DataType::Float4).then_some(column);
+            }
             // One of fewer digits is rounded.
             Expr::Cast(_, DataType::Timestamp(Some(_)) | DataType::Timestamptz(Some(_)), _) => {
                 return None;

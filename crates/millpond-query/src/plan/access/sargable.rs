@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::Lookup;
 use crate::Value;
-use crate::expr::{Compare, Expr};
+use crate::expr::{Compare, Expr, literal_prefix};
 
 /// Conditions that must all hold.
 pub(crate) type Conjuncts<'e> = SmallVec<[&'e Expr; 8]>;
@@ -20,7 +20,7 @@ pub(super) struct Sargable<'e> {
 #[derive(Clone, Copy)]
 pub(super) enum Op<'e> {
     Compare(Compare, &'e Expr),
-    /// The column, as a date or time stamp of another type, compares so.
+    /// The column, as a value of another type, compares so.
     Near(Compare, &'e Expr),
     In(&'e [Expr]),
     /// It is NULL, or if this is so, it is not.
@@ -29,6 +29,8 @@ pub(super) enum Op<'e> {
     },
     /// It is among the elements of an array.
     Any(&'e Expr),
+    /// It is LIKE a pattern.
+    Like(&'e Expr),
 }
 
 /// The conditions that must all hold for a condition to hold.
@@ -110,6 +112,17 @@ pub(super) fn sargables<'e>(
     numbered.filter_map(|(conjunct, place)| sargable(lookup, conjunct, place)).collect()
 }
 
+impl Sargable<'_> {
+    /// Whether it may turn out, when it is known, to leave out nothing.
+    pub(super) fn may_leave_all(&self) -> bool {
+        matches!(self.op, Op::Like(pattern) if !matches!(pattern, Expr::Const(_)))
+    }
+}
+
+fn is_known_to_leave_all(pattern: &Expr) -> bool {
+    matches!(pattern, Expr::Const(Value::Text(pattern)) if literal_prefix(pattern).is_empty())
+}
+
 const TRUE: Expr = Expr::Const(Value::Bool(true));
 const FALSE: Expr = Expr::Const(Value::Bool(false));
 
@@ -126,7 +139,7 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
         Expr::Compare(op, pair) => {
             let own = |e: &Expr| match lookup.own_column(e) {
                 Some(column) => Some((column, false)),
-                None => Some((lookup.own_moment(e)?, true)),
+                None => Some((lookup.own_in_order(e)?, true)),
             };
             let ((column, is_near), op, value) = match (own(&pair.0), own(&pair.1)) {
                 (Some(own), _) if lookup.is_fixed(&pair.1) => (own, *op, &pair.1),
@@ -143,6 +156,14 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
             let column = lookup.own_column(value)?;
             let is_fixed = list.iter().all(|item| lookup.is_fixed(item));
             is_fixed.then_some(Sargable { column, op: Op::In(list), place })
+        }
+        Expr::Like(like) => {
+            let column = lookup.own_text(&like.value)?;
+            let is_plain = !like.negated && !like.ignore_case && like.escape.is_none();
+            // Each row of another table might have a pattern that begins with `%`.
+            let is_fixed = lookup.is_fixed(&like.pattern) && !like.pattern.has_column();
+            let is_usable = is_plain && is_fixed && !is_known_to_leave_all(&like.pattern);
+            is_usable.then_some(Sargable { column, op: Op::Like(&like.pattern), place })
         }
         Expr::IsNull(value, not) => {
             let column = lookup.own_column(value)?;

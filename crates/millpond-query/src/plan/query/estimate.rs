@@ -147,7 +147,7 @@ pub(in crate::plan) fn bounds_rows(
             List::Items(items) => items.len() as f64,
             List::Array(array) => elements(array),
         };
-        equal += 1;
+        equal += 1 + bounds.then.len();
     }
     let is_key = bounds.are_keys_of(index);
     if bounds.list.is_some() || is_key {
@@ -162,6 +162,9 @@ pub(in crate::plan) fn bounds_rows(
 pub(super) const GUESSED_ENDS: [f64; 3] = [1.0, 3.0, 200.0];
 
 pub(super) fn ends_of(bounds: &Bounds<'_>) -> usize {
+    if bounds.like.is_some() {
+        return 2;
+    }
     usize::from(bounds.from.is_some()) + usize::from(bounds.to.is_some())
 }
 

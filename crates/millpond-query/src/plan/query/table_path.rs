@@ -306,7 +306,8 @@ impl Planning<'_> {
         bounds: &Bounds<'_>,
         live: f64,
     ) -> Option<f64> {
-        if bounds.equal.is_empty() || ends_of(bounds) == 0 || !self.ranges.is_large_enough(live) {
+        let is_alone = bounds.equal.is_empty() || bounds.list.is_some();
+        if is_alone || ends_of(bounds) == 0 || !self.ranges.is_large_enough(live) {
             return None;
         }
         let column = part.index.columns.get(bounds.equal.len())?.column;
@@ -314,7 +315,8 @@ impl Planning<'_> {
             index.columns.first().is_some_and(|first| first.column == column)
         };
         let index = self.indexes.of(table).find(begins)?;
-        let ends = Bounds { from: bounds.from, to: bounds.to, ..Bounds::default() };
+        let Bounds { from, to, like, .. } = *bounds;
+        let ends = Bounds { from, to, like, ..Bounds::default() };
         self.share_of(table, index, &ends, live)
     }
 
