@@ -32,13 +32,14 @@ filled() { # system
   say "$(name_of "$system"): $rows rows"
   session "$system" >/dev/null 2>>"$errors" <<SQL || fail "$(name_of "$system"): no tables, see $errors"
 set client_min_messages = warning;
-drop table if exists cities, customers, events, copies, jobs, size;
+drop table if exists cities, customers, events, copies, jobs, visits, size;
 create table cities (id int primary key, name text not null);
 create table customers (id int primary key, name text not null, city int not null, parent int, balance int not null);
 create table events (id int primary key, customer int not null, at timestamptz not null, kind text not null,
   quantity int not null, amount numeric(10,2) not null, score float8 not null, note text not null, payload text not null);
 create table copies (id int, customer int, at timestamptz, kind text, amount numeric(10,2));
 create table jobs (id int primary key, event int not null, attempts int not null, done_at timestamptz, failed_at timestamptz);
+create table visits (id int primary key, day date not null, started timestamp not null, status text not null, page varchar(60) not null, seconds real not null);
 create table size (rows int primary key);
 insert into cities select i, 'City ' || i from generate_series(0, 99) i;
 insert into customers select i, 'Customer ' || i, i * 7 % 100, nullif(i / 3, 0), i * 7919 % 100000 from generate_series(1, $rows / 20) i;
@@ -52,11 +53,20 @@ insert into jobs select i, i * 7 % $rows + 1, i % 4,
   case when i % 500 > 0 then timestamptz '2025-06-01 00:00+00' + make_interval(secs => i) end,
   case when i % 300 = 0 then timestamptz '2025-06-01 00:00+00' + make_interval(secs => i) end
   from generate_series(1, $rows / 4) i;
+insert into visits select i, date '2025-01-01' + i % 365,
+  timestamp '2025-01-01 00:00' + make_interval(secs => (i * 104729::bigint % 31536000)::int),
+  (array['done', 'done', 'done', 'open', 'new', 'failed'])[i % 6 + 1], '/item/' || i * 7919::bigint % 9973, i * 31 % 6007 / 10.0
+  from generate_series(1, $rows / 4) i;
 create index events_customer_at on events (customer, at);
 create index events_at on events (at);
 create index jobs_event_failed_at on jobs (event, failed_at);
 create index jobs_done_at on jobs (done_at);
 create index jobs_failed_at on jobs (failed_at);
+create index visits_day on visits (day);
+create index visits_started on visits (started);
+create index visits_status_page on visits (status, page);
+create index visits_page on visits (page);
+create index visits_seconds on visits (seconds);
 insert into size values ($rows);
 vacuum analyze;
 checkpoint;

@@ -233,6 +233,33 @@ proptest! {
 }
 
 #[test]
+fn a_prefix_has_the_strings_that_begin_with_it() {
+    let texts = ["", "k", "k\u{1}", "kä", "kä\u{10ffff}", "kz", "l", "ka", "K", "k k"];
+    for order in [KeyOrder::ASC, KeyOrder::DESC] {
+        let columns = [(DataType::Int4, KeyOrder::ASC), (DataType::Text, order)];
+        let layout = KeyLayout::new(columns.into_iter().chain([(DataType::Bool, order)]));
+        for prefix in texts.into_iter().skip(1) {
+            let (mut lower, mut upper) = (Vec::new(), Vec::new());
+            let next = NextColumn::Prefix(prefix);
+            layout.range(&[Datum::Int4(1)], next, &mut lower, &mut upper).unwrap();
+            let is_within = |first, text| {
+                [Datum::Bool(true), Datum::Bool(false), Datum::Null].map(|last| {
+                    let mut key = Vec::new();
+                    layout.encode(&[Datum::Int4(first), text, last], &mut key).unwrap();
+                    lower <= key && key < upper
+                })
+            };
+            for text in texts {
+                let begins = text.starts_with(prefix);
+                assert_eq!(is_within(1, Datum::Text(text)), [begins; 3], "{prefix:?} {text:?}");
+                assert_eq!(is_within(2, Datum::Text(text)), [false; 3]);
+            }
+            assert_eq!(is_within(1, Datum::Null), [false; 3]);
+        }
+    }
+}
+
+#[test]
 fn postgres_numbers_round_trip() {
     for ty in [
         DataType::Bool,

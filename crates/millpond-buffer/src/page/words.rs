@@ -63,8 +63,9 @@ impl<'a> PageView<'a> {
         if bytes < 8 { value & ((1 << (bytes * 8)) - 1) } else { value }
     }
 
+    /// From any place, byte by byte at the end: what is outside the page is zeros.
     #[inline(never)]
-    fn copy_from_within_word(&self, offset: usize, to: &mut [u8]) {
+    fn copy_from_anywhere(&self, offset: usize, to: &mut [u8]) {
         let mut at = offset;
         let (words, rest) = to.as_chunks_mut::<8>();
         for word in words {
@@ -126,7 +127,7 @@ impl PageRead for PageView<'_> {
         {
             return copy_words(words, to);
         }
-        self.copy_from_within_word(offset, to);
+        self.copy_from_anywhere(offset, to);
     }
 
     fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Order {

@@ -105,7 +105,7 @@ fn end<'v>(
     let (Some((part, inclusive)), Some(value)) = (bound, value) else { return Some(None) };
     if part.matches == Matches::Near {
         let value = value.datum();
-        let near = near::bound(part.ty, value, lower, env);
+        let near = near::bound(part.ty, value, (lower, *inclusive), env);
         return (!value.is_null()).then(|| near.map(|value| RangeEnd { value, inclusive: true }));
     }
     let (least, most) = extremes(part.ty);

@@ -9,7 +9,7 @@ use crate::convert::would_block;
 use crate::error::{Result, SqlError};
 use crate::exec::key;
 use crate::plan::query::node::Scan;
-use crate::plan::{Access, IndexRange, KeyBounds, KeyList, KeyPart};
+use crate::plan::{Access, IndexRange, KeyBounds, KeyList, KeyPart, Matches};
 use crate::system_relations::{Source, View, source_of};
 use crate::{Datum, Value};
 
@@ -202,6 +202,10 @@ fn ends(
     let mut ends = Vec::new();
     for (end, lower) in [(&bounds.from, true), (&bounds.to, false)] {
         let (Some((part, inclusive)), Some(column)) = (end, column) else { continue };
+        // The filter decides alone.
+        if part.matches == Matches::Near {
+            continue;
+        }
         let value = cx.value(&part.expr)?;
         if value.is_null() {
             return Ok(None);

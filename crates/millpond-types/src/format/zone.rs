@@ -135,8 +135,8 @@ impl Zone {
     }
 
     /// The earliest and the latest local time that a clock of the zone may show at that time, or
-    /// that [`Zone::utc`] may lead to it from. They differ where the zone's offset changes within
-    /// two days.
+    /// that [`Zone::utc`] may lead to it from. In a zone of the database they differ only where its
+    /// offset changes within a few days.
     pub fn locals_near(self, utc: i64) -> (i64, i64) {
         let (least, most) = self.offsets_near(utc);
         (east(utc, least), east(utc, most))
@@ -149,8 +149,8 @@ impl Zone {
         (east(local, -most), east(local, -least))
     }
 
-    /// The smallest and the largest offset within 50 hours of a time. No clock is changed by more
-    /// than a day.
+    /// The smallest and the largest offset within 50 hours of a time, or more. No clock is changed by
+    /// more than a day.
     fn offsets_near(self, utc: i64) -> (i32, i32) {
         let _ = utc;
         match self {
@@ -341,18 +341,34 @@ mod tests {
     fn local_times_near_a_time_include_all_that_compare_with_it() {
         use rand::{Rng, SeedableRng, rngs::SmallRng};
         const HOUR: i64 = 3600 * USECS_PER_SECOND;
+        fn check(zone: Zone, name: &str, utc: i64, local: i64) {
+            let (earliest, latest) = zone.locals_near(utc);
+            assert!(zone.utc(local) < utc || local >= earliest, "{name} {utc} {local}");
+            assert!(zone.utc(local) > utc || local <= latest, "{name} {utc} {local}");
+            let (earliest, latest) = zone.utcs_near(local);
+            assert!(zone.local(utc) < local || utc >= earliest, "{name} {utc} {local}");
+            assert!(zone.local(utc) > local || utc <= latest, "{name} {utc} {local}");
+        }
         let mut random = SmallRng::seed_from_u64(7);
         for (name, zone) in Zone::all_named() {
-            // A day at a time, from 1920 to 2040, whatever is changed then.
-            for _ in 0..60 {
-                let utc = random.random_range(-700_000..350_000) * HOUR;
-                let local = utc + random.random_range(-60 * 60..60 * 60) * HOUR / 60;
-                let (earliest, latest) = zone.locals_near(utc);
-                assert!(zone.utc(local) < utc || local >= earliest, "{name} {utc} {local}");
-                assert!(zone.utc(local) > utc || local <= latest, "{name} {utc} {local}");
-                let (earliest, latest) = zone.utcs_near(local);
-                assert!(zone.local(utc) < local || utc >= earliest, "{name} {utc} {local}");
-                assert!(zone.local(utc) > local || utc <= latest, "{name} {utc} {local}");
+            // From 1915 to 2035, around changes of the clock.
+            let mut changes = 0;
+            for month in -1_020..420 {
+                let (mut before, mut after) = (month * 730 * HOUR, (month + 1) * 730 * HOUR);
+                if zone.offset_at(before) == zone.offset_at(after) || changes > 60 {
+                    continue;
+                }
+                while after - before > HOUR {
+                    let middle = before + (after - before) / 2;
+                    let is_after = zone.offset_at(middle) == zone.offset_at(after);
+                    *(if is_after { &mut after } else { &mut before }) = middle;
+                }
+                changes += 1;
+                for _ in 0..20 {
+                    let mut near = |time| time + random.random_range(-3_600..3_600) * HOUR / 60;
+                    let utc = near(after);
+                    check(zone, name, utc, near(zone.local(utc)));
+                }
             }
         }
         // Where no clock is changed nearby, there is one.

@@ -117,6 +117,21 @@ fn row_values_are_bounds_of_several_columns() {
 }
 
 #[test]
+fn two_row_values_bound_both_ends() {
+    let (_fresh, mut c) = table(1_500);
+    for (condition, expected) in [
+        ("(a, b) >= (3, 7) and (a, b) < (4, 9)", "(a > 3 AND a <= 4) OR (a = 3 AND b >= 7)"),
+        ("(a, b) > (11, 28) and c <> 3", "(a > 11) OR (a = 11 AND b > 28)"),
+    ] {
+        assert_eq!(bounds(&mut c, condition), expected, "{condition}");
+        check(&mut c, condition);
+    }
+    let many = "(a, b, c, id, a, b, c, id, a, id) >= (5, 14, 4, 149, 5, 14, 4, 149, 5, 149)";
+    check(&mut c, many);
+    check(&mut c, &many.replace(">=", "<"));
+}
+
+#[test]
 fn negations_are_bounds() {
     let (_fresh, mut c) = table(1_500);
     for (condition, expected) in [
@@ -159,10 +174,15 @@ fn patterns_are_bounds_of_texts() {
         }
     }
     check(&mut c, "s like null");
+    assert_eq!(bounds(&mut c, "v like 'v1%' and v > 'v15'"), "v > 'v15' AND v LIKE 'v1%'");
+    for other in ["v > 'v15'", "v < 'v15'", "v between 'v12' and 'v2'", "v > 'v2'", "v < 'v'"] {
+        check(&mut c, &format!("v like 'v1%' and {other}"));
+        check(&mut c, &format!("v like '%1%' and {other}"));
+    }
     check(&mut c, "v like 'v1%' and v like 'v19%'");
     check(&mut c, "v like 'v1%' escape '1'");
     assert_eq!(bounds(&mut c, "v like 'v19%'"), "v LIKE 'v19%'");
-    assert_eq!(bounds(&mut c, "s like 'kä1%' and s > 'k'"), "s LIKE 'kä1%'");
+    assert_eq!(bounds(&mut c, "s like 'kä1%'"), "s LIKE 'kä1%'");
     // A pattern that leaves nothing out is no bound, also when another one was planned for.
     assert!(bounds(&mut c, "s like '%9'").contains("Seq Scan"));
     run(&mut c, "prepare p (text) as select count(*) from t where s like $1");

@@ -68,6 +68,7 @@ fn a_recent_part_is_read_by_an_index() {
         for (condition, bound) in [
             ("ts >= now() + interval '10 years'", "ts >= "),
             ("d > now() + interval '10 years'", "d > "),
+            ("ts::date > date '2026-05-01' and ts >= '2035-01-01'", "ts >= '2035-01-01 00:00:00')"),
             ("ts::date = date '2026-05-02'", "ts >= '2026-05-02' AND ts <= '2026-05-02'"),
             ("timestamp '2026-03-20 05:00' >= d", "d <= "),
             ("d = timestamp '2026-03-20'", "d >= '2026-03-20 00:00:00' AND d <= "),

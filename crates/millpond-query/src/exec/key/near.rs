@@ -1,8 +1,8 @@
 //! Bounds of a column that is compared with a value of another type: of dates and time stamps, and
 //! of `real` beside `double precision`.
 //!
-//! The comparison makes the other type of the column's values, times in the session's time zone.
-//! The bound leaves out no value that meets it, and leaves few in that do not: the condition stays a
+//! The comparison casts the column's values to the other type, times in the session's time zone. The
+//! bound leaves out no value that meets it, and leaves few in that do not: the condition stays a
 //! filter.
 
 use std::cmp::Ordering;
@@ -11,20 +11,20 @@ use crate::expr::Env;
 use crate::types::{USECS_PER_DAY, Zone};
 use crate::{DataType, Datum};
 
-/// The bound of a column's values, included, for a value that the column, made of the value's type,
-/// is compared with. `None`: there is none.
+/// The bound of a column's values, included, for a value that the column, cast to the value's type,
+/// is compared with. `inclusive`: it may be equal to it. `None`: there is no bound.
 pub(super) fn bound(
     column: DataType,
     value: Datum<'_>,
-    is_lower: bool,
+    (is_lower, inclusive): (bool, bool),
     env: &Env<'_>,
 ) -> Option<Datum<'static>> {
     let zone = env.facts.settings.format_options().zone;
     let end_of = |(earliest, latest)| if is_lower { earliest } else { latest };
     let local = |utc| end_of(Zone::locals_near(zone, utc));
     let utc = |local| end_of(Zone::utcs_near(zone, local));
-    // A day has times up to the next one.
-    let of_day = |day| midnight(day, !is_lower);
+    // A day has times up to the next one, at which those behind it begin.
+    let of_day = |day| midnight(day, is_lower != inclusive);
     Some(match (column, value) {
         (DataType::Date, Datum::Timestamp(time)) => Datum::Date(day(time)),
         (DataType::Date, Datum::Timestamptz(time)) => Datum::Date(day(local(time))),

@@ -24,7 +24,7 @@ pub(crate) struct KeyRanges {
     spans: Vec<Span>,
     /// How many of those were given out.
     given: usize,
-    /// The range that was added last. A plan's only range is nowhere else.
+    /// The range that was added last. If there is only one, it is only here.
     last: KeyRange,
     pending: Pending,
 }
@@ -42,6 +42,11 @@ enum Pending {
         is_key: bool,
     },
 }
+
+/// What is said of the column behind the equal ones.
+type Next<'a> = (NextColumn<'a>, Option<NextColumn<'a>>);
+
+const ANY: Next<'static> = (NextColumn::Any, None);
 
 /// Where the ends of a range are among the bytes.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +113,7 @@ impl KeyRanges {
         let Some(equal) = exact(&bounds.equal, env, &mut held)? else { return Ok(()) };
         let has_range = bounds.from.is_some() || bounds.to.is_some() || bounds.not_null;
         if !has_range && bounds.list.is_none() && bounds.like.is_none() {
-            return self.push(index, &equal, NextColumn::Any);
+            return self.push(index, &equal, ANY);
         }
         let pattern = bounds.like.as_ref().map(|part| part.expr.eval(env)).transpose()?;
         let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
@@ -116,14 +121,19 @@ impl KeyRanges {
         let from = end(bounds.from.as_ref(), from_value.as_ref(), true, env);
         let to = end(bounds.to.as_ref(), to_value.as_ref(), false, env);
         let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
-        let next = match pattern.as_ref().map(Val::datum) {
-            Some(Datum::Text(pattern)) => match literal_prefix(pattern) {
+        let range = has_range.then_some(NextColumn::Value { from, to });
+        let begins = match pattern.as_ref().map(Val::datum) {
+            None => None,
+            Some(Datum::Text(pattern)) => Some(match literal_prefix(pattern) {
                 "" => NextColumn::Value { from: None, to: None },
                 prefix => NextColumn::Prefix(prefix),
-            },
+            }),
             Some(_) => return Ok(()),
-            None if has_range => NextColumn::Value { from, to },
-            None => NextColumn::Any,
+        };
+        let next = match (range, begins) {
+            (Some(range), begins) => (range, begins),
+            (None, Some(begins)) => (begins, None),
+            (None, None) => ANY,
         };
         let Some(list) = &bounds.list else { return self.push(index, &equal, next) };
         let mut held = KeyVals::new();
@@ -134,13 +144,25 @@ impl KeyRanges {
         })
     }
 
-    fn push(&mut self, index: &IndexDef, equal: &[Datum<'_>], next: NextColumn<'_>) -> Result<()> {
+    /// Adds the keys with these values whose next column is both of what is said of it.
+    fn push(&mut self, index: &IndexDef, equal: &[Datum<'_>], next: Next<'_>) -> Result<()> {
         self.put_to_others();
-        let KeyRange { lower, upper } = &mut self.last;
-        index
-            .keys
-            .range(equal, next, lower, upper)
-            .map_err(|error| SqlError::internal(error.to_string()))?;
+        let range = |next, into: &mut KeyRange| {
+            let made = index.keys.range(equal, next, &mut into.lower, &mut into.upper);
+            made.map_err(|error| SqlError::internal(error.to_string()))
+        };
+        range(next.0, &mut self.last)?;
+        if let Some(also) = next.1 {
+            let mut other = KeyRange::default();
+            range(also, &mut other)?;
+            if other.lower > self.last.lower {
+                self.last.lower = other.lower;
+            }
+            if other.upper < self.last.upper {
+                self.last.upper = other.upper;
+            }
+        }
+        let KeyRange { lower, upper } = &self.last;
         if lower < upper {
             let is_whole = index.unique && equal.len() == index.columns.len();
             let is_key = is_whole && !equal.iter().any(Datum::is_null);

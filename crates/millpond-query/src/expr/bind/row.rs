@@ -7,6 +7,9 @@ use super::{Binder, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Compare, Expr, one_of};
 
+/// How many parts of rows are compared in an OR of their own.
+const MOST_SIDES: usize = 7;
+
 /// The parts of a row value, if an expression is one.
 pub(crate) fn parts_of_row(e: &tree::Expr) -> Option<&[tree::Expr]> {
     match &e.node {
@@ -103,18 +106,25 @@ impl Binder<'_> {
             Compare::Lt | Compare::Le => Compare::Lt,
             _ => Compare::Gt,
         };
-        let last = pairs.len().checked_sub(1);
-        let last = last.ok_or_else(|| SqlError::internal("an empty row"))?;
-        let (mut equal, mut sides) = (Vec::new(), Vec::with_capacity(pairs.len()));
-        for (place, (a, b)) in pairs.into_iter().enumerate() {
-            let differs = if place == last { compare } else { strict };
-            let decides = self.compare(differs, a.clone(), b.clone())?;
-            sides.push(match equal.is_empty() {
-                true => decides,
-                false => Expr::And(equal.iter().cloned().chain([decides]).collect()),
-            });
-            if place < last {
-                equal.push(self.compare(Compare::Eq, a, b)?);
+        if pairs.is_empty() {
+            return Err(SqlError::internal("an empty row"));
+        }
+        let (mut equal, mut sides) = (Vec::new(), Vec::new());
+        let mut pairs = pairs.into_iter().peekable();
+        while let Some((a, b)) = pairs.next() {
+            let is_last = pairs.peek().is_none();
+            let decides = if is_last { compare } else { strict };
+            let decides = self.compare(decides, a.clone(), b.clone())?;
+            sides.push(all_of(&equal, decides));
+            if is_last {
+                break;
+            }
+            equal.push(self.compare(Compare::Eq, a, b)?);
+            // Each side repeats the parts before it: not for many.
+            if equal.len() == MOST_SIDES {
+                let rest = self.order_rows(compare, pairs.collect())?;
+                sides.push(all_of(&equal, rest));
+                break;
             }
         }
         Ok(one_of(sides))
@@ -198,4 +208,12 @@ fn first_of(choices: &[Expr]) -> Option<Expr> {
         list.push(pair.1.clone());
     }
     Some(Expr::In(Box::new(value?.clone()), list, false))
+}
+
+/// Some conditions and one more.
+fn all_of(conditions: &[Expr], last: Expr) -> Expr {
+    if conditions.is_empty() {
+        return last;
+    }
+    Expr::And(conditions.iter().cloned().chain([last]).collect())
 }

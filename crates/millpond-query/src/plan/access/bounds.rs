@@ -82,8 +82,8 @@ impl<'c> Bounds<'c> {
         self.equal.iter().chain(&self.then).any(|equal| equal.value().is_none())
     }
 
-    /// How many columns have one value, or one of a list. The next one may have a range.
-    pub(crate) fn columns(&self) -> usize {
+    /// How many columns have one value, or one of a list.
+    fn columns(&self) -> usize {
         self.equal.len() + usize::from(self.list.is_some()) + self.then.len()
     }
 
@@ -144,6 +144,27 @@ impl<'c> EqualTo<'c> {
     }
 }
 
+/// What becomes of conditions, by their places among the conjuncts.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    /// They hold for all rows within the bounds.
+    pub(crate) enforced: Places,
+    /// They are in the bounds: these, and those whose bounds are wider.
+    pub(crate) bounded: Places,
+}
+
+impl Used {
+    fn add(&mut self, sargable: &Sargable<'_>) {
+        if self.bounded.contains(&sargable.place) {
+            return;
+        }
+        self.bounded.push(sargable.place);
+        if !sargable.is_wider {
+            self.enforced.push(sargable.place);
+        }
+    }
+}
+
 /// The bounds that conditions give the first column of an index, and the places of those that are
 /// in them.
 pub(crate) fn leading_bounds<'e>(
@@ -152,16 +173,17 @@ pub(crate) fn leading_bounds<'e>(
     conjuncts: &[&'e Expr],
 ) -> (Bounds<'e>, Places) {
     let usable = sargables(lookup, conjuncts.iter().copied(), 0);
-    bounds_of(index.columns.iter().take(1), &usable, &[])
+    let (bounds, used) = bounds_of(index.columns.iter().take(1), &usable, &[]);
+    (bounds, used.bounded)
 }
 
-/// The bounds that conditions give the keys of an index, and the places of those that are in them.
-/// Of two that bound one end it is the first that does.
+/// The bounds that conditions give the keys of an index. Of two that bound one end it is the first
+/// that does.
 pub(super) fn bounds<'e>(
     index: &IndexDef,
     first: &[Sargable<'e>],
     then: &[Sargable<'e>],
-) -> (Bounds<'e>, Places) {
+) -> (Bounds<'e>, Used) {
     bounds_of(index.columns.iter(), first, then)
 }
 
@@ -169,8 +191,8 @@ fn bounds_of<'i, 'e>(
     columns: impl Iterator<Item = &'i IndexColumn>,
     first: &[Sargable<'e>],
     then: &[Sargable<'e>],
-) -> (Bounds<'e>, Places) {
-    let (mut found, mut taken) = (Bounds::default(), Places::new());
+) -> (Bounds<'e>, Used) {
+    let (mut found, mut used) = (Bounds::default(), Used::default());
     for column in columns.map(|column| column.column) {
         let here = || first.iter().chain(then).filter(move |s| s.column == column);
         let equality = here().find_map(|s| match s.op {
@@ -181,7 +203,7 @@ fn bounds_of<'i, 'e>(
         let equality = equality.or_else(|| Some((is_null()?, EqualTo::Null)));
         if let Some((sargable, equal)) = equality {
             if found.list.is_none() { &mut found.equal } else { &mut found.then }.push(equal);
-            taken.push(sargable.place);
+            used.add(sargable);
             continue;
         }
         let list = here().find_map(|s| match s.op {
@@ -192,47 +214,45 @@ fn bounds_of<'i, 'e>(
         // A second list stays in the filter.
         if let Some((sargable, list)) = list.filter(|_| found.list.is_none()) {
             found.list = Some(list);
-            taken.push(sargable.place);
+            used.add(sargable);
             continue;
         }
-        // The pattern stays in the filter, and so does what else is said of the column.
-        found.like = here().find_map(|s| match s.op {
-            Op::Like(pattern) => Some(pattern),
-            _ => None,
-        });
-        if found.like.is_some() {
-            break;
-        }
-        for sargable in here() {
-            let (op, expr, is_near) = match sargable.op {
-                Op::Compare(op, expr) => (op, expr, false),
-                Op::Near(op, expr) => (op, expr, true),
-                Op::Null { not: true } => {
-                    found.not_null = true;
-                    taken.push(sargable.place);
-                    continue;
-                }
-                _ => continue,
-            };
-            let end = End { expr, inclusive: op != Compare::Gt && op != Compare::Lt, is_near };
-            let ends: &mut [&mut Option<End<'_>>] = match op {
-                Compare::Gt | Compare::Ge => &mut [&mut found.from],
-                Compare::Lt | Compare::Le => &mut [&mut found.to],
-                Compare::Eq => &mut [&mut found.from, &mut found.to],
-                Compare::Ne => continue,
-            };
-            // Of several bounds on one side the first is used; the others stay in the filter. So
-            // does a near one: there are rows within it that do not meet it.
-            for place in ends {
-                if place.is_none() {
-                    **place = Some(end);
-                    if !is_near {
-                        taken.push(sargable.place);
-                    }
-                }
-            }
+        // An end that is wider is taken if there is no other.
+        let exact = here().filter(|s| !s.is_wider);
+        for sargable in exact.chain(here().filter(|s| s.is_wider)) {
+            add_range(sargable, &mut found, &mut used);
         }
         break;
     }
-    (found, taken)
+    (found, used)
+}
+
+/// Adds what a condition says of a range, unless another one has bounded it.
+fn add_range<'e>(sargable: &Sargable<'e>, found: &mut Bounds<'e>, used: &mut Used) {
+    let (op, expr, is_near) = match sargable.op {
+        Op::Compare(op, expr) => (op, expr, false),
+        Op::Near(op, expr) => (op, expr, true),
+        Op::Like(pattern) if found.like.is_none() => {
+            found.like = Some(pattern);
+            return used.add(sargable);
+        }
+        Op::Null { not: true } => {
+            found.not_null = true;
+            return used.add(sargable);
+        }
+        _ => return,
+    };
+    let end = End { expr, inclusive: op != Compare::Gt && op != Compare::Lt, is_near };
+    let ends: &mut [&mut Option<End<'_>>] = match op {
+        Compare::Gt | Compare::Ge => &mut [&mut found.from],
+        Compare::Lt | Compare::Le => &mut [&mut found.to],
+        Compare::Eq => &mut [&mut found.from, &mut found.to],
+        Compare::Ne => return,
+    };
+    for place in ends {
+        if place.is_none() {
+            **place = Some(end);
+            used.add(sargable);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use millpond_engine::table::Direction;
 
 use super::bounds::List;
 use super::part::{Alternatives, IndexPart};
-use super::sargable::sargables;
+use super::sargable::{Sargable, sargables};
 use super::{Access, Lookup, Tids, all_of};
 use crate::expr::{Compare, Expr};
 use crate::plan::range_estimates::{FEW, FEWEST_ROWS};
@@ -64,27 +64,35 @@ pub(crate) fn choose<'c>(
 ) -> Choice<'c> {
     let table = lookup.table;
     let mut usable = sargables(lookup, conjuncts.iter().copied(), 0);
-    // Of a large table it is known in time.
-    usable.retain(|s| !s.may_leave_all() || indexes.live_rows(table) as f64 >= FEWEST_ROWS);
-    let ors: Vec<Alternatives<'_>> = conjuncts
-        .iter()
-        .enumerate()
-        .filter_map(|(place, conjunct)| Alternatives::of(lookup, conjunct, place, conjuncts.len()))
-        .collect();
+    let is_asked = indexes.live_rows(table) as f64 >= FEWEST_ROWS;
+    if !is_asked {
+        usable.retain(|sargable| {
+            if sargable.may_leave_all() {
+                note(sargable, table, indexes, known);
+            }
+            !sargable.may_leave_all()
+        });
+    }
+    let of_or = |(place, conjunct): (usize, &&'c Expr)| {
+        Alternatives::of(lookup, conjunct, place, conjuncts.len(), is_asked)
+    };
+    let ors: Vec<Alternatives<'_>> = conjuncts.iter().enumerate().filter_map(of_or).collect();
     let order_of =
         |index: &IndexDef| wanted.given_by.iter().find(|given| given.index.oid == index.oid);
     let mut best: Option<(u32, IndexPart<'c>)> = None;
     let mut bounded = 0;
     for index in indexes.of(table) {
         let mut candidate = IndexPart::new(index, &usable);
+        let mut score = candidate.score();
         for alternatives in &ors {
             if let Some(other) = IndexPart::of_any(index, &usable, alternatives)
-                && other.score() > candidate.score()
+                && !candidate.is_point()
+                && (other.score() > score || other.refines(&candidate))
             {
+                score = score.max(other.score());
                 candidate = other;
             }
         }
-        let mut score = candidate.score();
         if order_of(index).is_some() {
             // Reading in order saves a sort, which counts as much as a range.
             score += 15;
@@ -124,6 +132,22 @@ pub(crate) fn choose<'c>(
     let direction = ordered.map_or(Direction::Forward, |ordered| ordered.direction);
     let is_ordered = part.is_point() || ordered.is_some();
     Choice { table, conjuncts, part: Some((part, direction)), tids, is_ordered, is_contested }
+}
+
+/// Has the plan looked at again when the table is large enough for its indexes to be asked about a
+/// condition.
+fn note(
+    sargable: &Sargable<'_>,
+    table: &TableDef,
+    indexes: &UsableIndexes<'_>,
+    known: KnownRows<'_>,
+) {
+    for index in indexes.of(table) {
+        let part = IndexPart::new(index, std::slice::from_ref(sargable));
+        if part.score() > 0 {
+            known(&part);
+        }
+    }
 }
 
 /// Whether a part of an index leads to far fewer rows than another. `None` if about as many, or if
@@ -166,9 +190,16 @@ impl<'c> Choice<'c> {
         self.places_left().filter_map(|place| self.conjuncts.get(place).copied())
     }
 
+    /// Those of them that no bounds are made of.
+    pub(crate) fn rest_unbounded(&self) -> impl Iterator<Item = &'c Expr> {
+        let bounded: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.used.bounded);
+        let places = self.places_left().filter(|place| !bounded.contains(place));
+        places.filter_map(|place| self.conjuncts.get(place).copied())
+    }
+
     /// Their places.
     pub(crate) fn places_left(&self) -> impl Iterator<Item = usize> {
-        let taken: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.taken);
+        let taken: &[usize] = self.part.as_ref().map_or(&[], |(part, _)| &part.used.enforced);
         let by_place = self.tids.map(|tids| tids.conjunct);
         let is_left = move |place: &usize| !taken.contains(place) && Some(*place) != by_place;
         (0..self.conjuncts.len()).filter(is_left)

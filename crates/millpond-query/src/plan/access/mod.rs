@@ -2,9 +2,10 @@
 //!
 //! The condition is split at its ANDs. A conjunct `column op value`, where the value is the same
 //! for all rows of the table, can become part of a key. In a nested loop the value may come from
-//! the tables outside of it. For each index the leading columns that have an equality are taken,
-//! then a list of values or a range on the next. What is taken this way is exact and leaves the
-//! filter. A value beyond the range of the column's type gives no rows, or an open end, when the
+//! the tables outside of it. For each index the leading columns that have an equality are taken, one
+//! list of values among them, and a range on the next. What is taken this way leaves the filter,
+//! unless its bounds are wider than the condition: those of LIKE and of values that a cast compares
+//! (ADR 33). A value beyond the range of the column's type gives no rows, or an open end, when the
 //! key is made. A conjunct that is an OR can be taken if each of its sides gives a part of one
 //! index; if the parts are of several, a plan of nodes reads one after the other ([`Sides`]).
 
@@ -47,8 +48,8 @@ pub(crate) enum Matches {
     Value,
     /// It is NULL: that of IS NULL.
     Null,
-    /// It compares as said once it is made of the value's type, which is another one: a date beside
-    /// a time stamp, a `real` beside a `double precision`. The end of a range only.
+    /// It compares as said once it is cast to the value's type: a date beside a time stamp, a `real`
+    /// beside a `double precision`. The end of a range only.
     Near,
 }
 
@@ -123,7 +124,7 @@ pub struct KeyBounds {
     /// Bounds of the next column; the flag says inclusive.
     pub from: Option<(KeyPart, bool)>,
     pub to: Option<(KeyPart, bool)>,
-    /// Instead of these: a pattern that the next column is LIKE.
+    /// A pattern that the next column is LIKE.
     pub like: Option<KeyPart>,
     /// The next column has any value but NULL.
     pub(crate) not_null: bool,
@@ -237,7 +238,7 @@ impl<'t> Lookup<'t, '_> {
         };
         let column = self.own_column(made)?;
         let own = self.table.columns.get(column)?.ty;
-        // A date may have no time stamp: the cast fails, and so the statement has to.
+        // Many dates have no time stamp: the cast fails, and so the statement has to.
         let may_fail = own == DataType::Date && matches!(expr, Expr::Cast(..));
         (is_moment(own) && own.base() != ty.base() && !may_fail).then_some(column)
     }

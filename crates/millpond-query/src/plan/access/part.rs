@@ -6,7 +6,7 @@ use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::table::Direction;
 use smallvec::{SmallVec, smallvec};
 
-use super::bounds::{Bounds, Places, bounds};
+use super::bounds::{Bounds, Places, Used, bounds};
 use super::sargable::{Sargable, disjuncts, sargables};
 use super::{Access, IndexRange, Lookup, conjuncts};
 use crate::expr::Expr;
@@ -15,8 +15,8 @@ use crate::expr::Expr;
 pub(crate) struct IndexPart<'c> {
     pub(crate) index: &'c Arc<IndexDef>,
     pub(crate) any_of: SmallVec<[Bounds<'c>; 1]>,
-    /// The places of the conjuncts that need not be looked at again.
-    pub(super) taken: Places,
+    /// The conjuncts that it is made of.
+    pub(super) used: Used,
 }
 
 /// A conjunct that is an OR.
@@ -30,16 +30,19 @@ pub(super) struct Alternatives<'e> {
 }
 
 impl<'e> Alternatives<'e> {
-    /// `None` if it is no OR, or if a side has nothing for any index.
+    /// `None` if it is no OR, or if a side has nothing for any index. `is_asked`: the table is large
+    /// enough for its indexes to be asked.
     pub(super) fn of(
         lookup: &Lookup<'_, '_>,
         conjunct: &'e Expr,
         place: usize,
         first: usize,
+        is_asked: bool,
     ) -> Option<Alternatives<'e>> {
         let side = |side: &'e Expr| {
             let own = conjuncts(Some(side));
-            let usable = sargables(lookup, own.iter(), first);
+            let mut usable = sargables(lookup, own.iter(), first);
+            usable.retain(|sargable| is_asked || !sargable.may_leave_all());
             (!usable.is_empty()).then_some((usable, own.len()))
         };
         let sides: Vec<_> = disjuncts(conjunct).into_iter().map(side).collect::<Option<_>>()?;
@@ -49,8 +52,8 @@ impl<'e> Alternatives<'e> {
 
 impl<'c> IndexPart<'c> {
     pub(super) fn new(index: &'c Arc<IndexDef>, usable: &[Sargable<'c>]) -> Self {
-        let (bounds, taken) = bounds(index, usable, &[]);
-        Self { index, any_of: smallvec![bounds], taken }
+        let (bounds, used) = bounds(index, usable, &[]);
+        Self { index, any_of: smallvec![bounds], used }
     }
 
     /// What each side of an OR gives together with the conjuncts beside it; `None` if a side gives
@@ -62,23 +65,41 @@ impl<'c> IndexPart<'c> {
     ) -> Option<Self> {
         let Alternatives { place, first, sides } = alternatives;
         let mut any_of = SmallVec::with_capacity(sides.len());
-        let mut taken: Places = usable.iter().map(|sargable| sargable.place).collect();
-        let mut is_exact = true;
+        let all = || usable.iter().map(|sargable| sargable.place).collect();
+        let mut used = Used { enforced: all(), bounded: all() };
+        let (mut is_exact, mut is_bounded) = (true, true);
         for (own, count) in sides {
             // The side's come first: of two bounds on one end, the side's is taken.
-            let (bounds, used) = bounds(index, own, usable);
+            let (bounds, of_side) = bounds(index, own, usable);
             if bounds.score() == 0 {
                 return None;
             }
             // What one side does not use must be looked at in all rows.
-            taken.retain(|place| used.contains(place));
-            is_exact &= used.iter().filter(|place| *place >= first).count() == *count;
+            used.enforced.retain(|place| of_side.enforced.contains(place));
+            used.bounded.retain(|place| of_side.bounded.contains(place));
+            let has_all =
+                |places: &Places| places.iter().filter(|place| *place >= first).count() >= *count;
+            is_exact &= has_all(&of_side.enforced);
+            is_bounded &= has_all(&of_side.bounded);
             any_of.push(bounds);
         }
         if is_exact {
-            taken.push(*place);
+            used.enforced.push(*place);
         }
-        Some(Self { index, any_of, taken })
+        if is_bounded {
+            used.bounded.push(*place);
+        }
+        Some(Self { index, any_of, used })
+    }
+
+    /// Whether it is a part of another one of the same index, as far as can be seen, which leaves
+    /// fewer conditions.
+    pub(super) fn refines(&self, other: &IndexPart<'_>) -> bool {
+        self.least_score() >= other.score() && self.used.enforced.len() > other.used.enforced.len()
+    }
+
+    fn least_score(&self) -> u32 {
+        self.any_of.iter().map(Bounds::score).min().unwrap_or(0)
     }
 
     pub(super) fn is_point(&self) -> bool {
@@ -94,7 +115,7 @@ impl<'c> IndexPart<'c> {
         if self.is_point() {
             return 1000;
         }
-        let least = self.any_of.iter().map(Bounds::score).min().unwrap_or(0);
+        let least = self.least_score();
         // Several parts are worse than one that is bounded as well.
         if self.any_of.len() > 1 { least.saturating_sub(5) } else { least }
     }

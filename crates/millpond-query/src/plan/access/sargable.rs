@@ -15,6 +15,8 @@ pub(super) struct Sargable<'e> {
     pub(super) op: Op<'e>,
     /// Its place among the conjuncts.
     pub(super) place: usize,
+    /// Rows within its bounds may not meet it: it stays in the filter.
+    pub(super) is_wider: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -127,9 +129,10 @@ const TRUE: Expr = Expr::Const(Value::Bool(true));
 const FALSE: Expr = Expr::Const(Value::Bool(false));
 
 fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Option<Sargable<'e>> {
+    let exact = |column, op| Sargable { column, op, place, is_wider: false };
+    let wider = |column, op| Sargable { column, op, place, is_wider: true };
     let is = |column: &Expr, value: &'e Expr| {
-        let column = lookup.own_column(column)?;
-        Some(Sargable { column, op: Op::Compare(Compare::Eq, value), place })
+        Some(exact(lookup.own_column(column)?, Op::Compare(Compare::Eq, value)))
     };
     match conjunct {
         // A boolean is what it is equal to.
@@ -149,13 +152,15 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
             if op == Compare::Ne {
                 return None;
             }
-            let op = if is_near { Op::Near(op, value) } else { Op::Compare(op, value) };
-            Some(Sargable { column, op, place })
+            Some(match is_near {
+                true => wider(column, Op::Near(op, value)),
+                false => exact(column, Op::Compare(op, value)),
+            })
         }
         Expr::In(value, list, false) => {
             let column = lookup.own_column(value)?;
             let is_fixed = list.iter().all(|item| lookup.is_fixed(item));
-            is_fixed.then_some(Sargable { column, op: Op::In(list), place })
+            is_fixed.then_some(exact(column, Op::In(list)))
         }
         Expr::Like(like) => {
             let column = lookup.own_text(&like.value)?;
@@ -163,16 +168,41 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
             // Each row of another table might have a pattern that begins with `%`.
             let is_fixed = lookup.is_fixed(&like.pattern) && !like.pattern.has_column();
             let is_usable = is_plain && is_fixed && !is_known_to_leave_all(&like.pattern);
-            is_usable.then_some(Sargable { column, op: Op::Like(&like.pattern), place })
+            is_usable.then_some(wider(column, Op::Like(&like.pattern)))
         }
-        Expr::IsNull(value, not) => {
-            let column = lookup.own_column(value)?;
-            Some(Sargable { column, op: Op::Null { not: *not }, place })
+        Expr::Or(sides) => {
+            let (column, op, value) = first_of_row(lookup, sides)?;
+            Some(wider(column, Op::Compare(op, value)))
         }
+        Expr::IsNull(value, not) => Some(exact(lookup.own_column(value)?, Op::Null { not: *not })),
         other => {
             let (value, array) = other.as_equal_any()?;
             let column = lookup.own_column(value)?;
-            lookup.is_fixed(array).then_some(Sargable { column, op: Op::Any(array), place })
+            lookup.is_fixed(array).then_some(exact(column, Op::Any(array)))
         }
     }
+}
+
+/// What a comparison of row values says of the first ones: of `a > x OR (a = x AND ..)` it is `a >=
+/// x`.
+fn first_of_row<'e>(
+    lookup: &Lookup<'_, '_>,
+    sides: &'e [Expr],
+) -> Option<(usize, Compare, &'e Expr)> {
+    let compared = |e| match sargable(lookup, e, 0)? {
+        Sargable { column, op: Op::Compare(op, value), .. } => Some((column, op, value)),
+        _ => None,
+    };
+    let (first, others) = sides.split_first()?;
+    let (column, op, value) = compared(first)?;
+    let weak = match op {
+        Compare::Gt | Compare::Ge => Compare::Ge,
+        Compare::Lt | Compare::Le => Compare::Le,
+        Compare::Eq | Compare::Ne => return None,
+    };
+    let is_same = |side: &'e Expr| {
+        let first = conjuncts(Some(side)).first();
+        first.and_then(compared) == Some((column, Compare::Eq, value))
+    };
+    others.iter().all(is_same).then_some((column, weak, value))
 }

@@ -91,12 +91,12 @@ impl<'c> Sides<'c> {
     fn left(&self, sides: &[(&Expr, &IndexPart<'_>)]) -> Vec<Expr> {
         let is_taken = |beside: usize| {
             let place = |side: &Expr| conjuncts(Some(side)).len() + beside;
-            sides.iter().all(|(side, part)| part.taken.contains(&place(side)))
+            sides.iter().all(|(side, part)| part.used.enforced.contains(&place(side)))
         };
         let beside = self.beside.iter().enumerate().filter(|(place, _)| !is_taken(*place));
         let mut left: Vec<Expr> = beside.map(|(_, conjunct)| (*conjunct).clone()).collect();
         let is_exact = |(side, part): &(&Expr, &IndexPart<'_>)| {
-            (0..conjuncts(Some(*side)).len()).all(|place| part.taken.contains(&place))
+            (0..conjuncts(Some(*side)).len()).all(|place| part.used.enforced.contains(&place))
         };
         if !sides.iter().all(is_exact) {
             left.push(one_of(sides.iter().map(|(side, _)| (*side).clone()).collect()));

@@ -181,7 +181,7 @@ impl Planning<'_> {
             * match choice.is_point() {
                 true => self.selectivity(choice.rest()),
                 false => {
-                    let rest: Vec<&Expr> = choice.rest().collect();
+                    let rest: Vec<&Expr> = choice.rest_unbounded().collect();
                     self.selectivity_by_indexes(slot, table, &rest, live)
                 }
             };
