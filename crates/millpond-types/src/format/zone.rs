@@ -149,8 +149,8 @@ impl Zone {
         (east(local, -most), east(local, -least))
     }
 
-    /// The smallest and the largest offset within 50 hours of a time, or more. No clock is changed by
-    /// more than a day.
+    /// The smallest and the largest offset within 50 hours of a time, or more. No clock is changed
+    /// by more than a day.
     fn offsets_near(self, utc: i64) -> (i32, i32) {
         let _ = utc;
         match self {

@@ -1,9 +1,9 @@
 //! Bounds of a column that is compared with a value of another type: of dates and time stamps, and
 //! of `real` beside `double precision`.
 //!
-//! The comparison casts the column's values to the other type, times in the session's time zone. The
-//! bound leaves out no value that meets it, and leaves few in that do not: the condition stays a
-//! filter.
+//! The comparison casts the column's values to the other type, times in the session's time zone.
+//! The bound leaves out no value that meets it, and leaves few in that do not: the condition stays
+//! a filter.
 
 use std::cmp::Ordering;
 

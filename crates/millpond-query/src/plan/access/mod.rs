@@ -2,12 +2,12 @@
 //!
 //! The condition is split at its ANDs. A conjunct `column op value`, where the value is the same
 //! for all rows of the table, can become part of a key. In a nested loop the value may come from
-//! the tables outside of it. For each index the leading columns that have an equality are taken, one
-//! list of values among them, and a range on the next. What is taken this way leaves the filter,
-//! unless its bounds are wider than the condition: those of LIKE and of values that a cast compares
-//! (ADR 33). A value beyond the range of the column's type gives no rows, or an open end, when the
-//! key is made. A conjunct that is an OR can be taken if each of its sides gives a part of one
-//! index; if the parts are of several, a plan of nodes reads one after the other ([`Sides`]).
+//! the tables outside of it. For each index the leading columns that have an equality are taken,
+//! one list of values among them, and a range on the next. What is taken this way leaves the
+//! filter, unless its bounds are wider than the condition: those of LIKE and of values that a cast
+//! compares (ADR 33). A value beyond the range of the column's type gives no rows, or an open end,
+//! when the key is made. A conjunct that is an OR can be taken if each of its sides gives a part of
+//! one index; if the parts are of several, a plan of nodes reads one after the other ([`Sides`]).
 
 mod bounds;
 mod choice;
@@ -48,8 +48,8 @@ pub(crate) enum Matches {
     Value,
     /// It is NULL: that of IS NULL.
     Null,
-    /// It compares as said once it is cast to the value's type: a date beside a time stamp, a `real`
-    /// beside a `double precision`. The end of a range only.
+    /// It compares as said once it is cast to the value's type: a date beside a time stamp, a
+    /// `real` beside a `double precision`. The end of a range only.
     Near,
 }
 

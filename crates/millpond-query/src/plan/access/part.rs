@@ -30,8 +30,8 @@ pub(super) struct Alternatives<'e> {
 }
 
 impl<'e> Alternatives<'e> {
-    /// `None` if it is no OR, or if a side has nothing for any index. `is_asked`: the table is large
-    /// enough for its indexes to be asked.
+    /// `None` if it is no OR, or if a side has nothing for any index. `is_asked`: the table is
+    /// large enough for its indexes to be asked.
     pub(super) fn of(
         lookup: &Lookup<'_, '_>,
         conjunct: &'e Expr,
