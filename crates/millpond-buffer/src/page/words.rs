@@ -63,7 +63,7 @@ impl<'a> PageView<'a> {
         if bytes < 8 { value & ((1 << (bytes * 8)) - 1) } else { value }
     }
 
-    /// From any place, byte by byte at the end: what is outside the page is zeros.
+    /// Copies from any offset. Bytes outside the page are zeros.
     #[inline(never)]
     fn copy_from_anywhere(&self, offset: usize, to: &mut [u8]) {
         let mut at = offset;
@@ -153,7 +153,7 @@ impl PageRead for PageView<'_> {
     }
 }
 
-/// Copies the bytes of words, of which the last may have more than are wanted.
+/// Copies the bytes of words. The last word may have more bytes than `to` has room for.
 #[inline]
 fn copy_words(words: &[AtomicU64], to: &mut [u8]) {
     // Four at a time: one check for all of them.

@@ -1,6 +1,6 @@
 //! Keys from expressions.
 
-mod near;
+mod cast_bounds;
 mod ranges;
 
 use std::cmp::Ordering;
@@ -103,10 +103,10 @@ fn end<'v>(
     env: &Env<'_>,
 ) -> Option<Option<RangeEnd<'v>>> {
     let (Some((part, inclusive)), Some(value)) = (bound, value) else { return Some(None) };
-    if part.matches == Matches::Near {
+    if part.matches == Matches::Cast {
         let value = value.datum();
-        let near = near::bound(part.ty, value, (lower, *inclusive), env);
-        return (!value.is_null()).then(|| near.map(|value| RangeEnd { value, inclusive: true }));
+        let bound = cast_bounds::bound(part.ty, value, (lower, *inclusive), env);
+        return (!value.is_null()).then(|| bound.map(|value| RangeEnd { value, inclusive: true }));
     }
     let (least, most) = extremes(part.ty);
     Some(Some(match fit(part.ty, value.datum()) {

@@ -216,7 +216,7 @@ fn checked(timestamp: i64) -> Result<i64> {
 }
 
 /// The day of a time stamp.
-fn day_of(timestamp: i64, ty: DataType) -> Result<i32> {
+pub(crate) fn day_of(timestamp: i64, ty: DataType) -> Result<i32> {
     Ok(match timestamp {
         i64::MAX => i32::MAX,
         i64::MIN => i32::MIN,

@@ -19,7 +19,7 @@ impl Compare {
 }
 
 impl Expr {
-    /// `NOT` of a condition: what is unknown stays so.
+    /// `NOT` of a condition. NOT of NULL is NULL.
     pub(crate) fn negated(self) -> Self {
         let each = |list: Vec<Expr>| list.into_iter().map(Expr::negated).collect();
         match self {

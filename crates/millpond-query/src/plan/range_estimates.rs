@@ -23,7 +23,7 @@ use crate::exec::key::KeyRanges;
 use crate::expr::{Env, Expr, Facts, Row};
 
 /// In a smaller table no range matters much.
-pub(super) const FEWEST_ROWS: f64 = 10_000.0;
+const FEWEST_ROWS: f64 = 10_000.0;
 /// An index of fewer blocks is of a smaller table.
 const FEWEST_BLOCKS: u32 = 12;
 /// This many times more or fewer rows are another case, for which another plan may be better.
@@ -122,7 +122,7 @@ impl<'a> RangeEstimates<'a> {
 
     /// Whether the index of a table of `live` rows is worth asking.
     pub(super) fn is_large_enough(&self, live: f64) -> bool {
-        live >= FEWEST_ROWS
+        is_large_enough(live)
     }
 
     /// The rows within bounds of an index, in a table of `live` rows. `None` if that can't be known
@@ -267,6 +267,11 @@ impl<'a> RangeEstimates<'a> {
         let mut noted = self.noted.borrow_mut();
         noted.drain(..).filter(|range| range.varies || !range.is_known).collect()
     }
+}
+
+/// Whether the indexes of a table of `live` rows are worth asking.
+pub(super) fn is_large_enough(live: f64) -> bool {
+    live >= FEWEST_ROWS
 }
 
 impl TableSize {

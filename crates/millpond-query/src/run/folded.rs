@@ -53,7 +53,7 @@ impl Folded {
         Ok(self.expr.as_deref().or(written))
     }
 
-    /// Apart, so that what is done for each row needs few registers.
+    /// A function of its own, so that the path of each row needs few registers.
     #[cold]
     fn set(
         &mut self,

@@ -203,7 +203,7 @@ fn ends(
     for (end, lower) in [(&bounds.from, true), (&bounds.to, false)] {
         let (Some((part, inclusive)), Some(column)) = (end, column) else { continue };
         // The filter decides alone.
-        if part.matches == Matches::Near {
+        if part.matches == Matches::Cast {
             continue;
         }
         let value = cx.value(&part.expr)?;

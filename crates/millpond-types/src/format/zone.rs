@@ -134,15 +134,15 @@ impl Zone {
         }
     }
 
-    /// The earliest and the latest local time that a clock of the zone may show at that time, or
-    /// that [`Zone::utc`] may lead to it from. In a zone of the database they differ only where its
-    /// offset changes within a few days.
+    /// The earliest and the latest local time that belongs to a time: the zone's clock shows it
+    /// then, or [`Zone::utc`] makes the time of it. In a zone of the database the two differ only
+    /// where its offset changes within a few days.
     pub fn locals_near(self, utc: i64) -> (i64, i64) {
         let (least, most) = self.offsets_near(utc);
         (east(utc, least), east(utc, most))
     }
 
-    /// The earliest and the latest time that may be that local time: the opposite of
+    /// The earliest and the latest time that belongs to a local time: the inverse of
     /// [`Zone::locals_near`].
     pub fn utcs_near(self, local: i64) -> (i64, i64) {
         let (least, most) = self.offsets_near(self.utc(local));
@@ -225,7 +225,7 @@ fn hours_east(hours: f64) -> Option<(Zone, String)> {
     Some((Zone::Fixed(seconds), format!("<{iso}{shown}>{posix}{shown}")))
 }
 
-/// A time that is so many seconds later; an infinite one stays.
+/// Adds seconds to a time. An infinite time stays infinite.
 fn east(time: i64, seconds: i32) -> i64 {
     match time {
         TIMESTAMP_INFINITY | TIMESTAMP_NEG_INFINITY => time,

@@ -43,7 +43,7 @@ enum Pending {
     },
 }
 
-/// What is said of the column behind the equal ones.
+/// One or two conditions on the column behind the equal ones.
 type Next<'a> = (NextColumn<'a>, Option<NextColumn<'a>>);
 
 const ANY: Next<'static> = (NextColumn::Any, None);
@@ -144,7 +144,7 @@ impl KeyRanges {
         })
     }
 
-    /// Adds the keys with these values whose next column is both of what is said of it.
+    /// Adds the keys with these values whose next column meets both conditions of `next`.
     fn push(&mut self, index: &IndexDef, equal: &[Datum<'_>], next: Next<'_>) -> Result<()> {
         self.put_to_others();
         let range = |next, into: &mut KeyRange| {

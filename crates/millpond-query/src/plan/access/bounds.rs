@@ -28,8 +28,8 @@ pub(crate) struct Bounds<'c> {
 pub(crate) struct End<'c> {
     expr: &'c Expr,
     inclusive: bool,
-    /// See [`Matches::Near`].
-    is_near: bool,
+    /// See [`Matches::Cast`].
+    is_cast: bool,
 }
 
 /// What a key column is equal to.
@@ -67,7 +67,7 @@ impl<'c> Bounds<'c> {
 
     /// Whether they leave out nothing but NULLs.
     pub(crate) fn are_whole(&self) -> bool {
-        // What comes behind a list is there only with it.
+        // Without a list, `then` is empty.
         let Bounds { equal, list, then: _, from, to, like, not_null: _ } = self;
         let has_range = from.is_some() || to.is_some() || like.is_some();
         equal.is_empty() && list.is_none() && !has_range
@@ -119,7 +119,7 @@ impl<'c> Bounds<'c> {
         let then = self.then.iter().zip(&mut types).map(|(equal, ty)| equal.made(ty)).collect();
         let ty = types.next();
         let end = |end: End<'_>| {
-            let matches = if end.is_near { Matches::Near } else { Matches::Value };
+            let matches = if end.is_cast { Matches::Cast } else { Matches::Value };
             Some((KeyPart { matches, ..part(end.expr, ty?) }, end.inclusive))
         };
         let (from, to) = (self.from.and_then(end), self.to.and_then(end));
@@ -229,9 +229,9 @@ fn bounds_of<'i, 'e>(
 
 /// Adds what a condition says of a range, unless another one has bounded it.
 fn add_range<'e>(sargable: &Sargable<'e>, found: &mut Bounds<'e>, used: &mut Used) {
-    let (op, expr, is_near) = match sargable.op {
+    let (op, expr, is_cast) = match sargable.op {
         Op::Compare(op, expr) => (op, expr, false),
-        Op::Near(op, expr) => (op, expr, true),
+        Op::Cast(op, expr) => (op, expr, true),
         Op::Like(pattern) if found.like.is_none() => {
             found.like = Some(pattern);
             return used.add(sargable);
@@ -242,7 +242,7 @@ fn add_range<'e>(sargable: &Sargable<'e>, found: &mut Bounds<'e>, used: &mut Use
         }
         _ => return,
     };
-    let end = End { expr, inclusive: op != Compare::Gt && op != Compare::Lt, is_near };
+    let end = End { expr, inclusive: op != Compare::Gt && op != Compare::Lt, is_cast };
     let ends: &mut [&mut Option<End<'_>>] = match op {
         Compare::Gt | Compare::Ge => &mut [&mut found.from],
         Compare::Lt | Compare::Le => &mut [&mut found.to],

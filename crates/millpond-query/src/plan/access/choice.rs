@@ -8,7 +8,7 @@ use super::part::{Alternatives, IndexPart};
 use super::sargable::{Sargable, sargables};
 use super::{Access, Lookup, Tids, all_of};
 use crate::expr::{Compare, Expr};
-use crate::plan::range_estimates::{FEW, FEWEST_ROWS};
+use crate::plan::range_estimates::{FEW, is_large_enough};
 use crate::plan::{Ordered, UsableIndexes};
 
 /// The access for some conditions. Its values are still theirs: of most choices only the cost is
@@ -64,7 +64,7 @@ pub(crate) fn choose<'c>(
 ) -> Choice<'c> {
     let table = lookup.table;
     let mut usable = sargables(lookup, conjuncts.iter().copied(), 0);
-    let is_asked = indexes.live_rows(table) as f64 >= FEWEST_ROWS;
+    let is_asked = is_large_enough(indexes.live_rows(table) as f64);
     if !is_asked {
         usable.retain(|sargable| {
             if sargable.may_leave_all() {
@@ -85,8 +85,8 @@ pub(crate) fn choose<'c>(
         let mut candidate = IndexPart::new(index, &usable);
         let mut score = candidate.score();
         for alternatives in &ors {
-            if let Some(other) = IndexPart::of_any(index, &usable, alternatives)
-                && !candidate.is_point()
+            if !candidate.is_point()
+                && let Some(other) = IndexPart::of_any(index, &usable, alternatives)
                 && (other.score() > score || other.refines(&candidate))
             {
                 score = score.max(other.score());
@@ -134,8 +134,8 @@ pub(crate) fn choose<'c>(
     Choice { table, conjuncts, part: Some((part, direction)), tids, is_ordered, is_contested }
 }
 
-/// Has the plan looked at again when the table is large enough for its indexes to be asked about a
-/// condition.
+/// Notes a condition on a small table, so that the session looks at the plan again when the table
+/// has grown.
 fn note(
     sargable: &Sargable<'_>,
     table: &TableDef,

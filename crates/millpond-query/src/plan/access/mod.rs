@@ -50,7 +50,7 @@ pub(crate) enum Matches {
     Null,
     /// It compares as said once it is cast to the value's type: a date beside a time stamp, a
     /// `real` beside a `double precision`. The end of a range only.
-    Near,
+    Cast,
 }
 
 /// How rows are found.
@@ -215,8 +215,8 @@ impl<'t> Lookup<'t, '_> {
         matches!(ty, DataType::Text | DataType::Varchar(_)).then_some(column)
     }
 
-    /// Which of the table's columns an expression makes a value of another type of that is in the
-    /// same order, as near as can be told: a date, a time stamp, a `double precision`.
+    /// The table's column that an expression casts, if the cast keeps its order: between dates and
+    /// time stamps (but for changes of clocks), and from `real` to `double precision`.
     fn own_in_order(&self, expr: &Expr) -> Option<usize> {
         let is_moment =
             |ty| matches!(ty, DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_));
@@ -238,7 +238,7 @@ impl<'t> Lookup<'t, '_> {
         };
         let column = self.own_column(made)?;
         let own = self.table.columns.get(column)?.ty;
-        // Many dates have no time stamp: the cast fails, and so the statement has to.
+        // Many dates have no time stamp. The cast fails for them, so the scan has to reach them.
         let may_fail = own == DataType::Date && matches!(expr, Expr::Cast(..));
         (is_moment(own) && own.base() != ty.base() && !may_fail).then_some(column)
     }

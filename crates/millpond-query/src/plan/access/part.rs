@@ -92,8 +92,8 @@ impl<'c> IndexPart<'c> {
         Some(Self { index, any_of, used })
     }
 
-    /// Whether it is a part of another one of the same index, as far as can be seen, which leaves
-    /// fewer conditions.
+    /// Whether it has at least the bounds of `other`, a part of the same index, and leaves fewer
+    /// conditions to the filter.
     pub(super) fn refines(&self, other: &IndexPart<'_>) -> bool {
         self.least_score() >= other.score() && self.used.enforced.len() > other.used.enforced.len()
     }

@@ -23,7 +23,7 @@ pub(super) struct Sargable<'e> {
 pub(super) enum Op<'e> {
     Compare(Compare, &'e Expr),
     /// The column, as a value of another type, compares so.
-    Near(Compare, &'e Expr),
+    Cast(Compare, &'e Expr),
     In(&'e [Expr]),
     /// It is NULL, or if this is so, it is not.
     Null {
@@ -144,7 +144,7 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
                 Some(column) => Some((column, false)),
                 None => Some((lookup.own_in_order(e)?, true)),
             };
-            let ((column, is_near), op, value) = match (own(&pair.0), own(&pair.1)) {
+            let ((column, is_cast), op, value) = match (own(&pair.0), own(&pair.1)) {
                 (Some(own), _) if lookup.is_fixed(&pair.1) => (own, *op, &pair.1),
                 (_, Some(own)) if lookup.is_fixed(&pair.0) => (own, op.flipped(), &pair.0),
                 _ => return None,
@@ -152,8 +152,8 @@ fn sargable<'e>(lookup: &Lookup<'_, '_>, conjunct: &'e Expr, place: usize) -> Op
             if op == Compare::Ne {
                 return None;
             }
-            Some(match is_near {
-                true => wider(column, Op::Near(op, value)),
+            Some(match is_cast {
+                true => wider(column, Op::Cast(op, value)),
                 false => exact(column, Op::Compare(op, value)),
             })
         }

@@ -1,18 +1,22 @@
-//! Bounds of a column that is compared with a value of another type: of dates and time stamps, and
-//! of `real` beside `double precision`.
+//! Bounds of a column that a condition casts before it compares: dates and time stamps to one
+//! another, and `real` to `double precision`.
 //!
-//! The comparison casts the column's values to the other type, times in the session's time zone.
-//! The bound leaves out no value that meets it, and leaves few in that do not: the condition stays
-//! a filter.
+//! The cast of a time uses the session's time zone. The bound keeps every value that meets the
+//! condition. It may keep a few that do not, so the plan filters the rows by the condition, too.
 
 use std::cmp::Ordering;
 
+use millpond_types::{
+    DATE_INFINITY, DATE_NEG_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_NEG_INFINITY,
+};
+
 use crate::expr::Env;
+use crate::expr::cast::day_of;
 use crate::types::{USECS_PER_DAY, Zone};
 use crate::{DataType, Datum};
 
-/// The bound of a column's values, included, for a value that the column, cast to the value's type,
-/// is compared with. `inclusive`: it may be equal to it. `None`: there is no bound.
+/// The bound of a column's values, itself included. The condition casts the column to the type of
+/// `value` and compares the two; `inclusive` says whether they may be equal. `None` is no bound.
 pub(super) fn bound(
     column: DataType,
     value: Datum<'_>,
@@ -23,11 +27,13 @@ pub(super) fn bound(
     let end_of = |(earliest, latest)| if is_lower { earliest } else { latest };
     let local = |utc| end_of(Zone::locals_near(zone, utc));
     let utc = |local| end_of(Zone::utcs_near(zone, local));
-    // A day has times up to the next one, at which those behind it begin.
+    // The times of a day end where the next day begins.
     let of_day = |day| midnight(day, is_lower != inclusive);
     Some(match (column, value) {
-        (DataType::Date, Datum::Timestamp(time)) => Datum::Date(day(time)),
-        (DataType::Date, Datum::Timestamptz(time)) => Datum::Date(day(local(time))),
+        (DataType::Date, Datum::Timestamp(time)) => Datum::Date(day_of(time, column).ok()?),
+        (DataType::Date, Datum::Timestamptz(time)) => {
+            Datum::Date(day_of(local(time), column).ok()?)
+        }
         (DataType::Timestamp(_), Datum::Timestamptz(time)) => Datum::Timestamp(local(time)),
         (DataType::Timestamp(_), Datum::Date(day)) => Datum::Timestamp(of_day(day)),
         (DataType::Timestamptz(_), Datum::Timestamp(time)) => Datum::Timestamptz(utc(time)),
@@ -37,7 +43,7 @@ pub(super) fn bound(
     })
 }
 
-/// The nearest number of less precision that is not above the value, or not below it.
+/// The nearest `real` that is not above the value (a lower bound), or not below it.
 fn nearest(value: f64, is_lower: bool) -> f32 {
     let near = value as f32;
     match (is_lower, f64::from(near).partial_cmp(&value)) {
@@ -47,20 +53,11 @@ fn nearest(value: f64, is_lower: bool) -> f32 {
     }
 }
 
-/// The day of a time. The infinite ones have infinite days.
-fn day(time: i64) -> i32 {
-    match time {
-        i64::MAX => i32::MAX,
-        i64::MIN => i32::MIN,
-        _ => i32::try_from(time.div_euclid(USECS_PER_DAY)).unwrap_or(i32::MAX),
-    }
-}
-
-/// When a day begins, or the next one. Where no time stamp reaches, it is the infinite one.
+/// When a day begins, or the next day. Beyond all time stamps it is the infinite one.
 fn midnight(day: i32, next: bool) -> i64 {
     match day {
-        i32::MAX => i64::MAX,
-        i32::MIN => i64::MIN,
+        DATE_INFINITY => TIMESTAMP_INFINITY,
+        DATE_NEG_INFINITY => TIMESTAMP_NEG_INFINITY,
         _ => (i64::from(day) + i64::from(next)).saturating_mul(USECS_PER_DAY),
     }
 }
