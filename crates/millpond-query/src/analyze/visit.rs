@@ -54,6 +54,13 @@ impl Query {
     }
 }
 
+impl Select {
+    /// Calls `visit` for all expressions over its rows: all but those of FROM and WHERE.
+    pub(crate) fn walk_over_rows(&self, visit: &mut dyn FnMut(&Expr)) {
+        over_rows(self, &mut Exprs(visit));
+    }
+}
+
 fn query(of: &Query, visitor: &mut dyn Visitor) {
     for cte in &of.ctes {
         match &cte.query {
@@ -79,7 +86,12 @@ fn query(of: &Query, visitor: &mut dyn Visitor) {
 
 fn select(of: &Select, visitor: &mut dyn Visitor) {
     of.from.iter().for_each(|item| from(item, visitor));
-    of.condition.iter().chain(&of.having).chain(&of.targets).for_each(|e| visitor.expr(e));
+    of.condition.iter().for_each(|e| visitor.expr(e));
+    over_rows(of, visitor);
+}
+
+fn over_rows(of: &Select, visitor: &mut dyn Visitor) {
+    of.having.iter().chain(&of.targets).for_each(|e| visitor.expr(e));
     if let Some(grouping) = &of.grouping {
         grouping.keys.iter().for_each(|e| visitor.expr(e));
         for call in &grouping.aggregates {

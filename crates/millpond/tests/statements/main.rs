@@ -33,4 +33,5 @@ mod styles;
 mod subqueries;
 mod time_zones;
 mod transactions;
+mod unused_joins;
 mod vacuum;

@@ -43,6 +43,7 @@ mod strict;
 mod sublink;
 mod table_path;
 mod unused;
+mod unused_joins;
 mod wanted;
 
 use std::collections::{HashMap, HashSet};

@@ -44,8 +44,9 @@ impl Planning<'_> {
         sets_later: bool,
     ) -> Result<Path> {
         let (of_rows, having) = parted_having(select)?;
-        let problem = self.problem(select, more.into_iter().chain(of_rows).collect())?;
+        let mut problem = self.problem(select, more.into_iter().chain(of_rows).collect())?;
         let sort = &*self.sort_keys(sort)?;
+        self.drop_unused_joins(&mut problem, select, sort);
         let mut path = match &select.grouping {
             Some(grouping) => {
                 let limit = limit.filter(|_| having.is_empty());
