@@ -211,6 +211,11 @@ pub(crate) fn unmodified(ty: DataType) -> DataType {
     }
 }
 
+/// The type whose operators a type has: `varchar` has none of its own.
+pub(crate) fn with_operators(ty: DataType) -> DataType {
+    if matches!(ty, DataType::Varchar(_)) { DataType::Text } else { ty }
+}
+
 fn promote_union(a: DataType, b: DataType) -> DataType {
     if number_rank(a) >= number_rank(b) { a.base() } else { b.base() }
 }

@@ -21,6 +21,7 @@ mod long_work;
 mod moments;
 mod nulls;
 mod ors;
+mod parameters;
 mod queries;
 mod ranges;
 #[cfg(feature = "datafusion")]

@@ -9,7 +9,7 @@ use crate::expr::func::catalog::Param;
 use crate::expr::func::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
-    is_int, is_object, unify,
+    is_int, is_object, unify, unmodified, with_operators,
 };
 use crate::expr::{Expr, Func, Val, cast};
 use crate::types::{DateOrder, DateStyle, FormatOptions, IntervalStyle, Zone, text};
@@ -134,10 +134,7 @@ impl Binder<'_> {
 
     /// Gives a parameter, or a literal in quotes that is one, its type.
     fn coerce_param(&mut self, number: usize, to: DataType, how: Coercion) -> Result<Expr> {
-        let base = match to {
-            DataType::Char(_) => DataType::Text,
-            other => other.base(),
-        };
+        let base = unmodified(to);
         let is_lifted = self.is_lifted();
         let (ParamTypes::Declared(types) | ParamTypes::Lifted(_, types)) = &mut self.params else {
             return Err(SqlError::internal("a parameter where there are none"));
@@ -163,17 +160,9 @@ impl Binder<'_> {
     /// Converts an operand; a literal beside a `char(n)` loses its trailing spaces as the column's
     /// values have.
     pub(super) fn coerce_operand(&mut self, typed: Typed, ty: DataType) -> Result<Expr> {
-        let is_char = matches!(ty, DataType::Char(_));
         match ty {
             DataType::Char(_) | DataType::Varchar(_) if typed.ty == Ty::Unknown => {
-                let expr = self.coerce(typed, DataType::Text, Coercion::Implicit)?;
-                Ok(match expr {
-                    expr if !is_char => expr,
-                    Expr::Const(Value::Text(text)) => {
-                        Expr::Const(Value::Text(text.trim_end_matches(' ').to_owned()))
-                    }
-                    expr => trimmed(expr)?,
-                })
+                self.coerce(typed, unmodified(ty), Coercion::Implicit)
             }
             DataType::Char(_) => match typed.ty {
                 Ty::Known(DataType::Char(_)) => Ok(typed.expr),
@@ -216,15 +205,12 @@ impl Binder<'_> {
     /// Converts both sides to the type in which they compare.
     pub(super) fn alike(&mut self, a: Typed, b: Typed, symbol: &str) -> Result<(Expr, Expr)> {
         let (mut a, mut b) = (a, b);
-        // They meet in `char(n)`, which has no trailing spaces. With text, they meet in text.
-        match (a.ty, b.ty) {
-            (Ty::Known(DataType::Char(_)), Ty::Known(DataType::Varchar(_))) => {
+        if let (Ty::Known(x), Ty::Known(y)) = (a.ty, b.ty) {
+            if loses_spaces(x, y) {
+                a.expr = trimmed(a.expr)?;
+            } else if loses_spaces(y, x) {
                 b.expr = trimmed(b.expr)?;
             }
-            (Ty::Known(DataType::Varchar(_)), Ty::Known(DataType::Char(_))) => {
-                a.expr = trimmed(a.expr)?;
-            }
-            _ => {}
         }
         let ty = match (a.ty, b.ty) {
             (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => return Ok((a.expr, b.expr)),
@@ -238,7 +224,7 @@ impl Binder<'_> {
             (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => {
                 // JSON has no equality.
                 comparable(ty, ty).ok_or_else(|| no_operator(symbol, a.ty, b.ty))?;
-                ty
+                with_operators(ty)
             }
             (Ty::Unknown, Ty::Unknown) => DataType::Text,
         };
@@ -264,6 +250,12 @@ impl Binder<'_> {
         };
         Ok(Expr::Func(Func::new(proc), vec![side.expr]))
     }
+}
+
+/// Whether strings of a type lose their trailing spaces when they are compared with another: these
+/// meet in `char(n)`, which has none. With text, all meet in text.
+pub(super) fn loses_spaces(own: DataType, other: DataType) -> bool {
+    matches!((own, other), (DataType::Varchar(_), DataType::Char(_)))
 }
 
 /// A text without its trailing spaces.

@@ -12,7 +12,9 @@ use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
-use crate::expr::types::{Category, Ty, category, comparable, is_int, unify, unmodified};
+use crate::expr::types::{
+    Category, Ty, category, comparable, is_int, unify, unmodified, with_operators,
+};
 use crate::expr::{Compare, Expr, Func, Like, one_of};
 
 /// The items of IN as PostgreSQL compares with them. Several without a column are an array, which
@@ -143,7 +145,13 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let value = self.bind(expr, scope)?;
         let items = list.iter().map(|e| self.bind(e, scope)).collect::<Result<Vec<_>>>()?;
-        let items = self.as_elements(value.ty, items)?;
+        let mut items = self.as_elements(value.ty, items)?;
+        if items.len() == 1
+            && let Some(item) = items.pop()
+        {
+            let (value, item) = self.alike(value, item, "=")?;
+            return Ok(Typed::bool(is_in(value, vec![item], negated)));
+        }
         // All sides meet in one type; integers compare as they are.
         let mut common = value.ty;
         for item in &items {
@@ -159,7 +167,7 @@ impl Binder<'_> {
         let ty = match common {
             Ty::Known(ty) => {
                 comparable(ty, ty).ok_or_else(|| no_operator("=", common, Ty::Unknown))?;
-                ty
+                with_operators(ty)
             }
             Ty::Unknown => DataType::Text,
         };
@@ -192,7 +200,7 @@ impl Binder<'_> {
             {
                 Ok(Typed::known(trimmed(item.expr)?, ty))
             }
-            (DataType::Char(_), Ty::Unknown) => {
+            (DataType::Char(_) | DataType::Varchar(_), Ty::Unknown) => {
                 Ok(Typed::known(self.coerce_operand(item, ty)?, ty))
             }
             _ => Ok(item),
@@ -321,7 +329,7 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(ty) = compared {
-            let own = left_of_equality(a.ty, b.ty).unwrap_or(ty);
+            let own = with_operators(left_of_equality(a.ty, b.ty).unwrap_or(ty));
             let (a, b) = self.alike(a, b, "=")?;
             let value = Typed::known(Expr::Func(func, vec![a, b]), ty);
             let value = self.coerce(value, own, Coercion::Explicit)?;
@@ -332,7 +340,11 @@ impl Binder<'_> {
         {
             return Err(self.place_operator(no_operator("=", a.ty, b.ty), at, &literals));
         }
-        let unified = self.unified(vec![a, b], "NULLIF");
+        let as_compared = |side: Typed| match side.ty {
+            Ty::Known(ty) => Typed::known(side.expr, with_operators(ty)),
+            Ty::Unknown => side,
+        };
+        let unified = self.unified(vec![as_compared(a), as_compared(b)], "NULLIF");
         let (list, ty) = unified.map_err(|error| self.place_operator(error, at, &literals))?;
         Ok(Typed::known(Expr::Func(func, list), ty))
     }
