@@ -68,6 +68,40 @@ fn left_joins_to_a_unique_key_are_dropped() {
             "a b c",
             2,
         ),
+        // A query's groups are unique, too.
+        ("count(*) from a left join (select c, count(*) from b group by c) g on g.c = a.b", "a", 4),
+        ("count(*) from a left join (select 1 as k, max(c) from b) g on true", "a", 4),
+        (
+            "count(*) from a left join (select distinct c, many from b) g on g.c = a.b and g.many = 1",
+            "a",
+            4,
+        ),
+        (
+            "count(*) from a left join (select many, c from b group by c, many) g on g.many = a.id",
+            "a b",
+            6,
+        ),
+        ("count(*) from a left join (select distinct c, many from b) g on g.many = a.id", "a b", 6),
+        (
+            "count(*) from a left join (select many, unnest(array[1, 2]) from b group by many) g on g.many = a.id",
+            "a b unnest",
+            5,
+        ),
+        (
+            "count(*) from a left join (select many from b group by rollup (many)) g on g.many = a.id",
+            "a b",
+            4,
+        ),
+        (
+            "count(*) from a left join (select c + 1 as c from b group by c) g on g.c = a.b",
+            "a b",
+            4,
+        ),
+        (
+            "count(g.c) from a left join (select c, count(*) from b group by c) g on g.c = a.b",
+            "a b",
+            2,
+        ),
         // There may be several matches.
         ("count(*) from a left join b on b.many = a.id", "a b", 6),
         ("count(*) from a left join b on b.id in (a.b, 2)", "a b", 6),

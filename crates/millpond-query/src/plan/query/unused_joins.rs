@@ -4,13 +4,14 @@
 use super::Planning;
 use super::problem::{Dependent, Problem, Relation};
 use super::slot_set::SlotSet;
-use crate::analyze::tree::{JoinKind, Select};
-use crate::expr::Expr;
+use crate::analyze::tree::{Body, Distinct, JoinKind, Query, Select, Slot, column, slot_of};
+use crate::expr::{Compare, Expr};
 use crate::plan::SortKey;
 
 impl Planning<'_> {
-    /// Drops the left joins to a unique key of tables that a query uses nothing of. Another join
-    /// may use a table only to find its own match, so what is left is looked at again.
+    /// Drops the left joins that a query uses nothing of, to a unique key of a table or to the
+    /// groups of a query. Another join may use an item only to find its own match, so what is left
+    /// is looked at again.
     pub(super) fn drop_unused_joins(
         &self,
         problem: &mut Problem<'_>,
@@ -45,9 +46,47 @@ impl Planning<'_> {
     /// Whether a row has no more than one match, because all columns of a unique key have a value.
     fn matches_once(&self, join: &Dependent<'_>) -> bool {
         let [item] = join.right.items.as_slice() else { return false };
-        let Relation::Table { slot, table, .. } = &item.relation else { return false };
-        let conditions: Vec<&Expr> = join.on.iter().chain(&join.right.conjuncts).collect();
-        join.right.dependents.is_empty()
-            && self.table_path(*slot, table, &conditions, &[]).choice.is_point()
+        let conditions = || join.on.iter().chain(&join.right.conjuncts);
+        let is_unique = match &item.relation {
+            Relation::Table { slot, table, .. } => {
+                let conditions: Vec<&Expr> = conditions().collect();
+                self.table_path(*slot, table, &conditions, &[]).choice.is_point()
+            }
+            Relation::Query { slot, query } => {
+                let is_given =
+                    |place| conditions().any(|e| self.gives_value(e, *slot, column(*slot, place)));
+                differs_in(query, &is_given)
+            }
+            _ => false,
+        };
+        is_unique && join.right.dependents.is_empty()
     }
+
+    /// Whether a condition says that a column of an item is equal to something outside of it.
+    fn gives_value(&self, condition: &Expr, slot: Slot, column: usize) -> bool {
+        let Expr::Compare(Compare::Eq, pair) = condition else { return false };
+        let is_it = |e: &Expr| matches!(e, Expr::Column(own) if *own == column);
+        let is_outside = |e: &Expr| !self.slots_of(e).contains(slot);
+        is_it(&pair.0) && is_outside(&pair.1) || is_it(&pair.1) && is_outside(&pair.0)
+    }
+}
+
+/// Whether no two rows of a query are equal in the columns at some places.
+fn differs_in(query: &Query, is_at: &dyn Fn(usize) -> bool) -> bool {
+    let Body::Select(select) = &query.body else { return false };
+    if !select.sets.is_empty() {
+        return false;
+    }
+    let mut targets = 0..select.targets.len();
+    if matches!(select.distinct, Distinct::All) && targets.all(is_at) {
+        return true;
+    }
+    let Some(grouping) = select.grouping.as_ref().filter(|grouping| grouping.sets.is_none()) else {
+        return false;
+    };
+    let is_key = |target: &Expr, key: usize| matches!(target, Expr::Column(of) if slot_of(*of) == (grouping.slot, key));
+    let is_found = |key: usize| {
+        select.targets.iter().enumerate().any(|(place, e)| is_key(e, key) && is_at(place))
+    };
+    (0..grouping.keys.len()).all(is_found)
 }

@@ -31,3 +31,17 @@ select max(a.id), min(a.id) from a left join b on b.id = a.x;
 select count(*) from a full join b on b.id = a.x;
 select count(*) from n left join a on a.id = n.i8;
 select count(*) from n left join a on a.id = n.f8;
+-- Groups of a query.
+select count(*) from a left join (select x, count(*) from b group by x) g on g.x = a.x;
+select count(*), sum(g.n) from a left join (select x, count(*) as n from b group by x) g on g.x = a.x;
+select count(*) from a left join (select x, y, count(*) from b group by x, y) g on g.x = a.x;
+select count(*) from a left join (select x, y, count(*) from b group by x, y) g on g.x = a.x and g.y = a.y;
+select count(*) from a left join (select distinct x from b) g on g.x = a.x;
+select count(*) from a left join (select distinct x, y from b) g on g.x = a.x;
+select count(*) from a left join (select x, generate_series(1, 2) from b group by x) g on g.x = a.x;
+select count(*) from a left join (select distinct generate_series(1, 2) as x from b) g on g.x = a.x;
+select count(*) from a left join (select x from b group by grouping sets ((x), (x, y))) g on g.x = a.x;
+select count(*) from a left join (select count(*) from b) g on true;
+select count(*) from a left join (select count(*) as n from b group by x) g on g.n = a.x;
+select count(*) from a left join lateral (select b.x from b where b.y > a.y group by b.x) g on g.x = a.x;
+select count(*) from (select a.*, g.n from a left join (select x, count(*) as n from b group by x) g on g.x = a.x) s;
