@@ -1,6 +1,8 @@
 //! Looking at all expressions of a query, and at all queries of WITH that it reads.
 
-use super::tree::{Body, Bound, CteId, CteQuery, Distinct, FromItem, JoinKind, Query, Select};
+use super::tree::{
+    Body, Bound, CteId, CteQuery, Distinct, FromItem, JoinKind, Query, Select, Slot,
+};
 use crate::expr::Expr;
 use crate::plan::SortKey;
 
@@ -12,6 +14,8 @@ trait Visitor {
     fn cte(&mut self, _cte: CteId) {}
     /// Two items of FROM are joined.
     fn join(&mut self, _kind: JoinKind) {}
+    /// Rows are in a slot of the query's own.
+    fn slot(&mut self, _slot: Slot) {}
 }
 
 struct Exprs<'v>(&'v mut dyn FnMut(&Expr));
@@ -34,6 +38,18 @@ impl Visitor for Ctes<'_> {
     }
 }
 
+struct Slots<'v>(&'v mut dyn FnMut(Slot));
+
+impl Visitor for Slots<'_> {
+    fn expr(&mut self, expr: &Expr) {
+        inner_queries(expr, self);
+    }
+
+    fn slot(&mut self, slot: Slot) {
+        (self.0)(slot);
+    }
+}
+
 fn inner_queries(expr: &Expr, visitor: &mut dyn Visitor) {
     expr.walk(&mut |e| {
         if let Expr::Subquery(subquery) = e {
@@ -51,6 +67,11 @@ impl Query {
     /// Calls `visit` for each time that a query of WITH is read.
     pub(crate) fn walk_ctes(&self, visit: &mut dyn FnMut(CteId)) {
         query(self, &mut Ctes(visit));
+    }
+
+    /// Calls `visit` for each slot of its own, and of the queries inside of it.
+    pub(crate) fn walk_slots(&self, visit: &mut dyn FnMut(Slot)) {
+        query(self, &mut Slots(visit));
     }
 }
 
@@ -75,10 +96,14 @@ fn query(of: &Query, visitor: &mut dyn Visitor) {
     match &of.body {
         Body::Select(inner) => select(inner, visitor),
         Body::SetOperation(operation) => {
+            visitor.slot(operation.slot);
             query(&operation.left, visitor);
             query(&operation.right, visitor);
         }
-        Body::Values(values) => values.rows.iter().flatten().for_each(|e| visitor.expr(e)),
+        Body::Values(values) => {
+            visitor.slot(values.slot);
+            values.rows.iter().flatten().for_each(|e| visitor.expr(e));
+        }
     }
     sort(&of.order_by, visitor);
     of.limit.iter().chain(&of.offset).for_each(|e| visitor.expr(e));
@@ -93,6 +118,7 @@ fn select(of: &Select, visitor: &mut dyn Visitor) {
 fn over_rows(of: &Select, visitor: &mut dyn Visitor) {
     of.having.iter().chain(&of.targets).for_each(|e| visitor.expr(e));
     if let Some(grouping) = &of.grouping {
+        visitor.slot(grouping.slot);
         grouping.keys.iter().for_each(|e| visitor.expr(e));
         for call in &grouping.aggregates {
             call.args.iter().chain(&call.filter).for_each(|e| visitor.expr(e));
@@ -100,6 +126,7 @@ fn over_rows(of: &Select, visitor: &mut dyn Visitor) {
         }
     }
     for window in &of.windows {
+        visitor.slot(window.slot);
         window.partition_by.iter().for_each(|e| visitor.expr(e));
         sort(&window.order_by, visitor);
         for bound in [&window.frame.start, &window.frame.end] {
@@ -111,8 +138,10 @@ fn over_rows(of: &Select, visitor: &mut dyn Visitor) {
             call.args.iter().chain(&call.filter).for_each(|e| visitor.expr(e));
         }
     }
-    let sets = of.sets_before_windows.iter().chain(&of.sets).flat_map(|step| &step.functions);
-    sets.flat_map(|function| &function.args).for_each(|e| visitor.expr(e));
+    for step in of.sets_before_windows.iter().chain(&of.sets) {
+        visitor.slot(step.slot);
+        step.functions.iter().flat_map(|function| &function.args).for_each(|e| visitor.expr(e));
+    }
     if let Distinct::On(list) = &of.distinct {
         list.iter().for_each(|e| visitor.expr(e));
     }
@@ -120,13 +149,21 @@ fn over_rows(of: &Select, visitor: &mut dyn Visitor) {
 
 fn from(item: &FromItem, visitor: &mut dyn Visitor) {
     match item {
-        FromItem::Table { .. } | FromItem::WorkTable { .. } => {}
-        FromItem::Sample { sample, .. } => {
+        FromItem::Table { slot, .. } | FromItem::WorkTable { slot, .. } => visitor.slot(*slot),
+        FromItem::Sample { slot, sample, .. } => {
+            visitor.slot(*slot);
             std::iter::once(&sample.percent).chain(&sample.seed).for_each(|e| visitor.expr(e));
         }
-        FromItem::Cte { cte, .. } => visitor.cte(cte.id),
-        FromItem::Subquery { query: inner, .. } => query(inner, visitor),
-        FromItem::Functions { functions, .. } => {
+        FromItem::Cte { slot, cte, .. } => {
+            visitor.slot(*slot);
+            visitor.cte(cte.id);
+        }
+        FromItem::Subquery { slot, query: inner, .. } => {
+            visitor.slot(*slot);
+            query(inner, visitor);
+        }
+        FromItem::Functions { slot, functions, .. } => {
+            visitor.slot(*slot);
             functions.iter().flat_map(|function| &function.args).for_each(|e| visitor.expr(e));
         }
         FromItem::Join(join) => {

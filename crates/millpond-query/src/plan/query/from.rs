@@ -165,7 +165,7 @@ impl Planning<'_> {
             return self.pull_up(slot, select, into, around);
         }
         // A subquery that is not lateral may be in one that was and has become a part of this.
-        let needs = self.slots_of_query(query);
+        let needs = self.slots_around(query);
         into.items.push(item_of(Relation::Query { slot, query }, slot, needs));
         Ok(())
     }
@@ -232,8 +232,13 @@ impl Planning<'_> {
         let on = self.resolved_conjuncts(join.on.as_ref())?;
         let mut slots = left.slots();
         slots.add(&right.slots());
+        let mut needs = lateral_needs(&left);
+        needs.add(&lateral_needs(&right));
+        for e in left.conjuncts.iter().chain(&right.conjuncts).chain(&on) {
+            needs.add(&self.slots_of(e));
+        }
+        let needs = needs.without(&slots);
         let relation = Relation::Full(Box::new(FullJoin { left, right, on }));
-        let needs = SlotSet::default();
         into.items.push(Item { relation, slots, needs, alone: RefCell::default() });
         Ok(())
     }
@@ -247,10 +252,7 @@ impl Planning<'_> {
         mut on: Vec<Expr>,
     ) -> Dependent<'q> {
         let slots = right.slots();
-        let mut lateral = SlotSet::default();
-        right.items.iter().for_each(|item| lateral.add(&item.needs));
-        right.dependents.iter().for_each(|dependent| lateral.add(&dependent.needs));
-        let lateral = lateral.without(&slots);
+        let lateral = lateral_needs(&right).without(&slots);
         let mut needs = lateral.clone();
         on.append(&mut right.conjuncts);
         for conjunct in std::mem::take(&mut on) {
@@ -283,6 +285,14 @@ impl Planning<'_> {
             self.largest_table = self.largest_table.max(live);
         }
     }
+}
+
+/// The slots that the parts of a problem use outside of its conditions.
+fn lateral_needs(problem: &Problem<'_>) -> SlotSet {
+    let mut needs = SlotSet::default();
+    problem.items.iter().for_each(|item| needs.add(&item.needs));
+    problem.dependents.iter().for_each(|dependent| needs.add(&dependent.needs));
+    needs
 }
 
 /// The SELECT of a query that can become a part of the query around it.

@@ -301,11 +301,12 @@ impl Planning<'_> {
         }
     }
 
-    /// The slots of which a query uses columns: its own, and those of queries around it.
-    fn slots_of_query(&self, query: &Query) -> SlotSet {
-        let mut slots = SlotSet::default();
+    /// The slots of queries around a query of which it uses columns.
+    fn slots_around(&self, query: &Query) -> SlotSet {
+        let (mut slots, mut own) = (SlotSet::default(), SlotSet::default());
         query.walk(&mut |e| self.note_slots(e, &mut slots));
-        slots
+        query.walk_slots(&mut |slot| own.insert(slot));
+        slots.without(&own)
     }
 }
 

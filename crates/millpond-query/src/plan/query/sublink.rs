@@ -47,7 +47,7 @@ impl Planning<'_> {
         problem: &mut Problem<'q>,
     ) -> Result<bool> {
         let Some(select) = plain_select(query) else { return Ok(false) };
-        if !self.slots_of_query(query).intersects(&problem.slots()) {
+        if !self.slots_around(query).intersects(&problem.slots()) {
             return Ok(false);
         }
         let mut right = Problem::default();
@@ -96,9 +96,7 @@ impl Planning<'_> {
             }
             None => {
                 let slot = self.new_slot(left.len())?;
-                let needs = self.slots_of_query(query);
-                let needs =
-                    if needs.intersects(&problem.slots()) { needs } else { SlotSet::default() };
+                let needs = self.slots_around(query);
                 right.items.push(item_of(Relation::Query { slot, query }, slot, needs));
                 (0..left.len()).map(|place| Expr::Column(column(slot, place))).collect()
             }

@@ -57,3 +57,8 @@ select * from (values (0), (1)) v (id), lateral (select t1.id as i1, ss.id as i2
 select a.id, q.x from a left join lateral (select a.x from b where b.id < 0) q on true order by 1;
 select a.id, q.x, q.id from a left join lateral (select a.x, b.id from b where b.x = a.id) q on true order by 1, 3;
 select a.id, (select q.id from (select 1) one left join lateral (select a.id from b where b.id < 0) q on true) from a order by 1;
+-- Full joins that use rows before them.
+select a.id, s.* from a, lateral (select c.x, q.id from c full join (select * from b where b.id = a.x) q on c.x = q.id) s order by 1, 2, 3;
+select a.id, s.* from a, lateral (select c.x, b.id from c full join b on c.x = b.id and c.x = a.x) s order by 1, 2, 3;
+select count(*) from a left join b on b.id = a.x, lateral (select * from c full join (select * from a q where q.id = b.id) q on c.x = q.id) s;
+select a.id from a where exists (select 1 from c full join (select * from b where b.y = a.y) q on q.id = c.x where c.t is null) order by 1;

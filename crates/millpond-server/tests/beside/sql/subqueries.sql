@@ -90,3 +90,9 @@ select id, (select array_agg(b.id order by b.id) from b where b.x = a.x) from a 
 select id, array(select b.id from b where b.x = a.x order by b.id) from a order by id;
 select (select max(q.x) from (select a.x as x from b where b.id = a.id) q) from a order by a.id;
 select t.name, (select count(*) from tree c where c.parent = t.id) from tree t order by t.id;
+-- What a subquery in a subquery uses of the query around both.
+select a.id from a join b on b.id = a.x where exists (select 1 from c where c.x in (select distinct nums.k from nums where nums.id = b.x)) order by 1;
+select a.id from a left join b on b.id = a.x where exists (select 1 from c where c.x in (select b.x)) order by 1;
+select a.id from a left join b on b.id = a.x where not exists (select 1 from c where c.x in (select b.x)) order by 1;
+select b.id from b join a on a.id = b.x where exists (select 1 from c where c.x in (select max(e.x) + 1 from a e where e.y >= b.y and e.id <> a.id)) order by 1;
+select a.id, s.x from a left join lateral (select c.x from c where c.x in (select distinct b.x from b where b.id = a.x)) s on true order by 1, 2;
