@@ -122,7 +122,12 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
     Some(match category(a) {
         Category::Bool => DataType::Bool,
         Category::Bytes => DataType::Bytea,
-        Category::String => DataType::Text,
+        // `char(n)` has no trailing spaces, nor has `varchar` beside it. With text, all meet in text.
+        Category::String => match (a, b) {
+            (DataType::Char(_), DataType::Char(_) | DataType::Varchar(_))
+            | (DataType::Varchar(_), DataType::Char(_)) => DataType::Char(0),
+            _ => DataType::Text,
+        },
         Category::Number => promote_numbers(compared(a), compared(b)),
         Category::Interval => a.base(),
         // JSON has no order, nor has it equality.
@@ -296,7 +301,7 @@ pub(crate) fn has_modifier(ty: DataType) -> bool {
     matches!(
         ty,
         DataType::Varchar(Some(_))
-            | DataType::Char(_)
+            | DataType::Char(1..)
             | DataType::Numeric { precision_scale: Some(_) }
             | DataType::Timestamp(Some(_))
             | DataType::Timestamptz(Some(_))

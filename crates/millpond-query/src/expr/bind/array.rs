@@ -3,7 +3,6 @@
 use millpond_engine::types::array::MAX_DIMENSIONS;
 use millpond_syntax::tree::{self, Indirection, Name, Node};
 
-use super::coerce::{loses_spaces, trimmed};
 use super::operator::{comparison_of, no_operator, symbol_of};
 use super::{Binder, Coercion, LEVEL, Scope, Typed, beyond};
 use crate::error::{Result, SqlError, SqlState};
@@ -281,23 +280,21 @@ impl Binder<'_> {
             };
             return Ok((left.expr, array));
         };
-        let elements = match (left.ty, right.ty) {
-            // They lose their trailing spaces, as the column's values have.
-            (Ty::Known(DataType::Char(_)), Ty::Unknown) => DataType::Char(0),
-            (Ty::Known(own), Ty::Known(_)) if loses_spaces(element, own) => DataType::Char(0),
-            (Ty::Known(DataType::Name), Ty::Unknown) => DataType::Name,
-            _ => common,
+        let (own, elements) = match (left.ty, right.ty) {
+            // What has no type yet has the other side's.
+            (Ty::Known(DataType::Name), Ty::Unknown) => (common, DataType::Name),
+            (Ty::Unknown, Ty::Known(_)) if element == DataType::Name => (element, common),
+            _ => (common, common),
         };
-        let is_trimmed = matches!(left.ty, Ty::Known(own) if loses_spaces(own, element));
-        let left = self.coerce(left, common, Coercion::Explicit)?;
-        let left = if is_trimmed { trimmed(left)? } else { left };
-        Ok((left, self.as_array_of(right, elements)?))
+        Ok((self.coerce_operand(left, own)?, self.as_array_of(right, elements)?))
     }
 
     fn as_array_of(&mut self, typed: Typed, element: DataType) -> Result<Expr> {
-        // Elements that are strings of any kind compare as they are.
-        let compares =
-            |own: DataType| own.is_string() && element.is_string() && !loses_spaces(own, element);
+        // Strings compare as they are, but for trailing spaces.
+        let is_char = |ty| matches!(ty, DataType::Char(_));
+        let compares = |own: DataType| {
+            own.is_string() && element.is_string() && (is_char(own) || !is_char(element))
+        };
         match (typed.ty, element.array()) {
             (Ty::Known(own), Some(_)) if own.element().is_some_and(compares) => Ok(typed.expr),
             (_, Some(array)) => self.coerce(typed, array, Coercion::Explicit),

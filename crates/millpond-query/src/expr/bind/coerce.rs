@@ -157,11 +157,11 @@ impl Binder<'_> {
         })
     }
 
-    /// Converts an operand; a literal beside a `char(n)` loses its trailing spaces as the column's
-    /// values have.
+    /// Converts an operand, or gives a literal or a parameter its type. In `char(n)` all lose their
+    /// trailing spaces, as the column's values have.
     pub(super) fn coerce_operand(&mut self, typed: Typed, ty: DataType) -> Result<Expr> {
         match ty {
-            DataType::Char(_) | DataType::Varchar(_) if typed.ty == Ty::Unknown => {
+            DataType::Char(_) if typed.ty == Ty::Unknown => {
                 self.coerce(typed, unmodified(ty), Coercion::Implicit)
             }
             DataType::Char(_) => match typed.ty {
@@ -204,14 +204,6 @@ impl Binder<'_> {
 
     /// Converts both sides to the type in which they compare.
     pub(super) fn alike(&mut self, a: Typed, b: Typed, symbol: &str) -> Result<(Expr, Expr)> {
-        let (mut a, mut b) = (a, b);
-        if let (Ty::Known(x), Ty::Known(y)) = (a.ty, b.ty) {
-            if loses_spaces(x, y) {
-                a.expr = trimmed(a.expr)?;
-            } else if loses_spaces(y, x) {
-                b.expr = trimmed(b.expr)?;
-            }
-        }
         let ty = match (a.ty, b.ty) {
             (Ty::Known(x), Ty::Known(y)) if is_int(x) && is_int(y) => return Ok((a.expr, b.expr)),
             (Ty::Known(x), Ty::Known(y)) => {
@@ -250,12 +242,6 @@ impl Binder<'_> {
         };
         Ok(Expr::Func(Func::new(proc), vec![side.expr]))
     }
-}
-
-/// Whether strings of a type lose their trailing spaces when they are compared with another: these
-/// meet in `char(n)`, which has none. With text, all meet in text.
-pub(super) fn loses_spaces(own: DataType, other: DataType) -> bool {
-    matches!((own, other), (DataType::Varchar(_), DataType::Char(_)))
 }
 
 /// A text without its trailing spaces.

@@ -1,38 +1,16 @@
 //! Conditions with words of their own (IS, IN, LIKE, BETWEEN), and CASE.
 
-use std::iter;
-
 use millpond_syntax::tree::{self, AExpr, AExprKind, BoolTestType, CaseExpr, Name, Node};
 use millpond_types::other::RECORD;
 
 use super::call::odd_one;
-use super::coerce::trimmed;
 use super::operator::{no_operator, symbol_of};
 use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
-use crate::expr::types::{
-    Category, Ty, category, comparable, is_int, unify, unmodified, with_operators,
-};
-use crate::expr::{Compare, Expr, Func, Like, one_of};
-
-/// The items of IN as PostgreSQL compares with them. Several without a column are an array, which
-/// comes first. So a later item that fails is not computed if one of these is equal.
-fn in_order(items: Vec<Expr>) -> Vec<Expr> {
-    let has_column = |e: &Expr| {
-        let mut found = false;
-        e.walk_all(&mut |part| found |= matches!(part, Expr::Column(_)));
-        found
-    };
-    let fixed = items.iter().filter(|e| !has_column(e)).count();
-    if fixed < 2 || fixed == items.len() {
-        return items;
-    }
-    let (mut first, rest): (Vec<Expr>, Vec<Expr>) = items.into_iter().partition(|e| !has_column(e));
-    first.extend(rest);
-    first
-}
+use crate::expr::types::{Category, Ty, category, comparable, is_int, unmodified, with_operators};
+use crate::expr::{Compare, Expr, Func, Like};
 
 impl Binder<'_> {
     pub(super) fn is_bool(
@@ -117,95 +95,6 @@ impl Binder<'_> {
         let both = both.map_err(|error| self.place_operator(error, at, &literals))?;
         let negated = matches!(kind, AExprKind::NotBetween | AExprKind::NotBetweenSym);
         Ok(Typed::bool(if negated { both.negated() } else { both }))
-    }
-
-    pub(super) fn in_list(
-        &mut self,
-        expr: &tree::Expr,
-        list: &[tree::Expr],
-        negated: bool,
-        at: u32,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let rows = self.row_in_list(expr, list, negated, scope);
-        if let Some(rows) = rows.map_err(|error| self.place_operator(error, at, &[]))? {
-            return Ok(rows);
-        }
-        let all: Vec<&tree::Expr> = list.iter().chain([expr]).collect();
-        self.value_in_list(expr, list, negated, scope)
-            .map_err(|error| self.place_operator(error, at, &all))
-    }
-
-    fn value_in_list(
-        &mut self,
-        expr: &tree::Expr,
-        list: &[tree::Expr],
-        negated: bool,
-        scope: &dyn Scope,
-    ) -> Result<Typed> {
-        let value = self.bind(expr, scope)?;
-        let items = list.iter().map(|e| self.bind(e, scope)).collect::<Result<Vec<_>>>()?;
-        let mut items = self.as_elements(value.ty, items)?;
-        if items.len() == 1
-            && let Some(item) = items.pop()
-        {
-            let (value, item) = self.alike(value, item, "=")?;
-            return Ok(Typed::bool(is_in(value, vec![item], negated)));
-        }
-        // All sides meet in one type; integers compare as they are.
-        let mut common = value.ty;
-        for item in &items {
-            common = match (common, item.ty) {
-                (Ty::Known(a), Ty::Known(b)) => match comparable(a, b) {
-                    Some(_) if is_int(a) && is_int(b) => Ty::Known(a),
-                    Some(ty) => Ty::Known(ty),
-                    None => return Err(no_operator("=", Ty::Known(a), Ty::Known(b))),
-                },
-                (Ty::Unknown, ty) | (ty, Ty::Unknown) => ty,
-            };
-        }
-        let ty = match common {
-            Ty::Known(ty) => {
-                comparable(ty, ty).ok_or_else(|| no_operator("=", common, Ty::Unknown))?;
-                with_operators(ty)
-            }
-            Ty::Unknown => DataType::Text,
-        };
-        let mut convert = |typed: Typed| match typed.ty {
-            Ty::Known(own) if is_int(own) && is_int(ty) => Ok(typed.expr),
-            _ => self.in_order(typed, ty),
-        };
-        let value = convert(value)?;
-        let items = items.into_iter().map(convert).collect::<Result<Vec<_>>>()?;
-        Ok(Typed::bool(is_in(value, items, negated)))
-    }
-
-    /// Several items without a column are an array for PostgreSQL, of the type that they and the
-    /// value have in common. So a `real` is compared with numbers as `real`, and a `char(n)` with
-    /// texts without their trailing spaces. A single item is compared as it is.
-    fn as_elements(&mut self, value: Ty, items: Vec<Typed>) -> Result<Vec<Typed>> {
-        let elements = || items.iter().filter(|item| !item.expr.has_column());
-        let common = unify(iter::once(value).chain(elements().map(|item| item.ty)));
-        let Ok(Ty::Known(ty)) = common else { return Ok(items) };
-        if elements().count() < 2 {
-            return Ok(items);
-        }
-        let mut element = |item: Typed| match (ty, item.ty) {
-            (DataType::Float4, Ty::Known(own)) if own != ty && !item.expr.has_column() => {
-                let expr = self.coerce(item, ty, Coercion::Implicit)?;
-                Ok(Typed::known(expr, ty))
-            }
-            (DataType::Char(_), Ty::Known(DataType::Text | DataType::Varchar(_)))
-                if !item.expr.has_column() =>
-            {
-                Ok(Typed::known(trimmed(item.expr)?, ty))
-            }
-            (DataType::Char(_) | DataType::Varchar(_), Ty::Unknown) => {
-                Ok(Typed::known(self.coerce_operand(item, ty)?, ty))
-            }
-            _ => Ok(item),
-        };
-        items.into_iter().map(&mut element).collect()
     }
 
     /// `value LIKE pattern [ESCAPE escape]`, and with the other words for it.
@@ -358,6 +247,7 @@ fn left_of_equality(a: Ty, b: Ty) -> Option<DataType> {
         |ty| matches!(ty, DataType::Date | DataType::Timestamp(_) | DataType::Timestamptz(_));
     let is_oid = |ty: DataType| ty == DataType::Oid;
     match (a, b) {
+        (DataType::Char(_), DataType::Char(_) | DataType::Varchar(_)) => Some(a),
         // A `real` is compared as it is, with whatever number.
         (DataType::Float4, _) => Some(DataType::Float4),
         _ if is_int(a) && is_int(b) && !is_oid(a) && !is_oid(b) => Some(a),
@@ -370,22 +260,4 @@ fn left_of_equality(a: Ty, b: Ty) -> Option<DataType> {
 /// Whether a pattern is given an escape by this function.
 fn is_escaped(name: &[Name]) -> bool {
     matches!(name, [schema, name] if &**schema == "pg_catalog" && &**name == "like_escape")
-}
-
-/// `value [NOT] IN (items)`. With columns among the items it is an OR of equalities, each of which
-/// an index may serve or a join may use.
-fn is_in(value: Expr, items: Vec<Expr>, negated: bool) -> Expr {
-    if negated || value.has_subquery() || value.is_volatile() || !items.iter().any(Expr::has_column)
-    {
-        return Expr::In(Box::new(value), in_order(items), negated);
-    }
-    let (columns, others): (Vec<Expr>, Vec<Expr>) =
-        in_order(items).into_iter().partition(Expr::has_column);
-    let mut sides = Vec::with_capacity(columns.len() + 1);
-    if !others.is_empty() {
-        sides.push(Expr::In(Box::new(value.clone()), others, false));
-    }
-    let equal = |item| Expr::Compare(Compare::Eq, Box::new((value.clone(), item)));
-    sides.extend(columns.into_iter().map(equal));
-    one_of(sides)
 }

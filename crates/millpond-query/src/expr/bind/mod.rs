@@ -8,6 +8,7 @@ mod call_errors;
 mod cast_call;
 mod coerce;
 mod condition;
+mod in_list;
 mod literal;
 mod names;
 mod object_cast;

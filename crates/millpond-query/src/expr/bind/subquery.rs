@@ -8,13 +8,13 @@ use millpond_syntax::tree::{self, SelectStmt, SubLink, SubLinkType};
 use super::operator::{comparison_of, symbol_of};
 use super::record::field_call;
 use super::row::parts_of_row;
-use super::{Binder, Coercion, Scope, Typed, beyond};
+use super::{Binder, Scope, Typed, beyond};
 use crate::DataType;
 use crate::Value;
 use crate::analyze::tree::{Body, Query, Subquery, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::pattern::any::operator_code;
-use crate::expr::types::{Ty, comparable, is_int};
+use crate::expr::types::{Ty, comparable, is_int, with_operators};
 use crate::expr::{Compare, Expr};
 use crate::sink::ColumnDesc;
 
@@ -183,11 +183,11 @@ impl Binder<'_> {
                 let ty = comparable(own, column).ok_or_else(|| {
                     super::operator::no_operator(symbol, value.ty, Ty::Known(column))
                 })?;
-                let expr = self.coerce(value, ty, Coercion::Explicit)?;
+                let expr = self.coerce_operand(value, ty)?;
                 let is_same = comparable(column, column) == Some(ty);
                 Ok((expr, if is_same { column } else { ty }))
             }
-            Ty::Unknown => Ok((self.coerce_operand(value, column)?, column)),
+            Ty::Unknown => Ok((self.coerce_operand(value, with_operators(column))?, column)),
         }
     }
 }
