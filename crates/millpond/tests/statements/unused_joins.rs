@@ -37,6 +37,28 @@ fn left_joins_to_a_unique_key_are_dropped() {
             "a c",
             2,
         ),
+        // Joins inside of the right side.
+        (
+            "count(*) from a left join (b left join c on c.x = b.c and c.y = 1) on b.id = a.b",
+            "a",
+            4,
+        ),
+        (
+            "count(b.id) from a left join (b left join c on c.x = b.c and c.y = 1) on b.id = a.b",
+            "a b",
+            2,
+        ),
+        ("count(b.id) from a left join (b left join c on c.x = b.c) on b.id = a.b", "a b c", 4),
+        (
+            "count(b.id) from a left join (b left join c on c.x = b.c and c.y = 1) on b.id = a.b and c.z = 1",
+            "a b c",
+            2,
+        ),
+        (
+            "count(*) from a where exists (select from b left join c on c.x = b.c and c.y = 1 where b.id = a.b)",
+            "a b",
+            2,
+        ),
         // What is left uses the first.
         (
             "sum(c.z) from a left join b on b.id = a.b left join c on c.x = b.c and c.y = 1",

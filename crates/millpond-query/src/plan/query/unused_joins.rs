@@ -1,6 +1,8 @@
 //! Outer joins that change no row: each row has one match at most, and nothing uses the match's
 //! columns.
 
+use std::mem;
+
 use super::Planning;
 use super::problem::{Dependent, Problem, Relation};
 use super::slot_set::SlotSet;
@@ -10,27 +12,48 @@ use crate::plan::SortKey;
 
 impl Planning<'_> {
     /// Drops the left joins that a query uses nothing of, to a unique key of a table or to the
-    /// groups of a query. Another join may use an item only to find its own match, so what is left
-    /// is looked at again.
+    /// groups of a query.
     pub(super) fn drop_unused_joins(
         &self,
         problem: &mut Problem<'_>,
         select: &Select,
         sort: &[SortKey],
     ) {
-        if !problem.dependents.iter().any(|dependent| dependent.kind == JoinKind::Left) {
+        if problem.dependents.is_empty() {
             return;
         }
         let mut used = SlotSet::default();
         select.walk_over_rows(&mut |e| self.note_slots(e, &mut used));
-        let keys = sort.iter().map(|key| &key.expr);
-        for e in keys.chain(&problem.conjuncts).chain(problem.sublinks.iter().flatten()) {
+        sort.iter().for_each(|key| used.add(&self.slots_of(&key.expr)));
+        self.drop_joins(problem, used);
+    }
+
+    /// The same, where `used` are the slots that are used outside of the problem. Another join may
+    /// use an item only to find its own match, so what is left is looked at again.
+    fn drop_joins(&self, problem: &mut Problem<'_>, mut used: SlotSet) {
+        for e in problem.conjuncts.iter().chain(problem.sublinks.iter().flatten()) {
             used.add(&self.slots_of(e));
         }
         problem.items.iter().for_each(|item| used.add(&item.needs));
+        for at in 0..problem.dependents.len() {
+            if !problem.dependents[at].right.dependents.is_empty() {
+                self.drop_inside(&mut problem.dependents, at, used.clone());
+            }
+        }
         while let Some(at) = self.unused_join(&problem.dependents, &used) {
             problem.dependents.remove(at);
         }
+    }
+
+    /// The same for the right side of a join.
+    fn drop_inside(&self, dependents: &mut [Dependent<'_>], at: usize, mut used: SlotSet) {
+        let others = dependents.iter().enumerate().filter(|(other, _)| *other != at);
+        others.for_each(|(_, other)| used.add(&other.needs));
+        let join = &mut dependents[at];
+        join.on.iter().for_each(|e| used.add(&self.slots_of(e)));
+        self.drop_joins(&mut join.right, used);
+        let (right, on) = (mem::take(&mut join.right), mem::take(&mut join.on));
+        *join = self.dependent(join.kind, right, on);
     }
 
     fn unused_join(&self, dependents: &[Dependent<'_>], used: &SlotSet) -> Option<usize> {

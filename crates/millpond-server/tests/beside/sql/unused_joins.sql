@@ -45,3 +45,14 @@ select count(*) from a left join (select count(*) from b) g on true;
 select count(*) from a left join (select count(*) as n from b group by x) g on g.n = a.x;
 select count(*) from a left join lateral (select b.x from b where b.y > a.y group by b.x) g on g.x = a.x;
 select count(*) from (select a.*, g.n from a left join (select x, count(*) as n from b group by x) g on g.x = a.x) s;
+-- Joins inside of the right side.
+select count(*), count(b.id) from a left join (b left join e on e.id = b.x) on b.id = a.x;
+select count(*), count(b.id) from a left join (b left join c on c.x = b.x) on b.id = a.x;
+select count(*), count(b.id) from a left join (b left join a q on q.id = b.x) on b.id = a.x and q.y > 10;
+select count(*), count(b.id) from a left join (b left join a q on q.id = b.x) on b.id = a.x where a.y > 10;
+select a.id from a where exists (select 1 from b left join e on e.id = b.x where b.id = a.x) order by 1;
+select a.id from a where not exists (select 1 from b left join a q on q.id = b.x where b.id = a.x) order by 1;
+select a.id from a where not exists (select 1 from b left join a q on q.id = b.x where b.id = a.x and q.y is null) order by 1;
+select a.id from a where a.x in (select b.x from b left join a q on q.id = b.x) order by 1;
+select a.id, b.y from a left join (b left join lateral (select max(n.i4) as m from n where n.id = b.x) l on true) on b.id = a.x order by 1;
+select count(*) from c left join (select a.id from a left join b on b.id = a.x) s on s.id = c.x;
