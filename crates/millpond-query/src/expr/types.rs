@@ -122,7 +122,8 @@ pub(crate) fn comparable(a: DataType, b: DataType) -> Option<DataType> {
     Some(match category(a) {
         Category::Bool => DataType::Bool,
         Category::Bytes => DataType::Bytea,
-        // `char(n)` has no trailing spaces, nor has `varchar` beside it. With text, all meet in text.
+        // `char(n)` has no trailing spaces, and `varchar` beside it loses them. With text, all meet
+        // in text.
         Category::String => match (a, b) {
             (DataType::Char(_), DataType::Char(_) | DataType::Varchar(_))
             | (DataType::Varchar(_), DataType::Char(_)) => DataType::Char(0),
