@@ -14,7 +14,7 @@ trait Visitor {
     fn cte(&mut self, _cte: CteId) {}
     /// Two items of FROM are joined.
     fn join(&mut self, _kind: JoinKind) {}
-    /// Rows are in a slot of the query's own.
+    /// A relation of the query has this slot.
     fn slot(&mut self, _slot: Slot) {}
 }
 
@@ -69,7 +69,7 @@ impl Query {
         query(self, &mut Ctes(visit));
     }
 
-    /// Calls `visit` for each slot of its own, and of the queries inside of it.
+    /// Calls `visit` for each slot that belongs to it or to a query inside of it.
     pub(crate) fn walk_slots(&self, visit: &mut dyn FnMut(Slot)) {
         query(self, &mut Slots(visit));
     }

@@ -218,7 +218,7 @@ pub(crate) fn unmodified(ty: DataType) -> DataType {
 }
 
 /// The type whose operators a type has: `varchar` has none of its own.
-pub(crate) fn with_operators(ty: DataType) -> DataType {
+pub(crate) fn operator_type(ty: DataType) -> DataType {
     if matches!(ty, DataType::Varchar(_)) { DataType::Text } else { ty }
 }
 

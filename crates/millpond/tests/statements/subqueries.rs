@@ -191,3 +191,34 @@ fn equalities_with_rows_outside_are_hash_keys() {
         }
     }
 }
+
+/// What a semi-join looks for may drive the join. Then the conditions that follow for its columns
+/// hold for them, too.
+#[test]
+fn rows_that_drive_a_join_meet_what_follows_for_them() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    run(&mut c, "create table a (id int primary key, x int, y int)");
+    run(&mut c, "insert into a select g, g % 10, g from generate_series(1, 20000) g(g)");
+    run(&mut c, "create index on a (x, y)");
+    run(&mut c, "create table q (x int, y int)");
+    run(&mut c, "insert into q values (5, 15), (5, 25), (6, 15), (7, 15), (6, 26), (null, 15)");
+    run(&mut c, "analyze");
+    let queries = [
+        "select distinct q.x, q.y from q",
+        "select q.x, max(q.y) - 10 from q group by q.x",
+        "select g, g + 10 from generate_series(1, 9) g(g)",
+        "with w as materialized (select * from q) select x, y from w",
+        "select 5, 15 union all select 6, 15",
+    ];
+    for query in queries {
+        let sql = format!("select a.id from a where a.x = 5 and (a.x, a.y) in ({query})");
+        let plan = run(&mut c, &format!("explain {sql}"));
+        assert!(plan.contains("Index Scan using a_x_y_idx"), "{plan}");
+        let slow = format!(
+            "select a.id from a where a.x + 0 = 5 and (a.x + 0, a.y + 0) in ({query}) order by 1"
+        );
+        let expected = run(&mut c, &slow);
+        assert_eq!(run(&mut c, &format!("{sql} order by 1")), expected, "{sql}\n{plan}");
+    }
+}

@@ -124,6 +124,16 @@ fn left_joins_to_a_unique_key_are_dropped() {
             "a b",
             2,
         ),
+        (
+            "count(*) from a left join (select many, rank() over (order by generate_series(1, 2)) from b group by many) g on g.many = a.id",
+            "a b generate_series",
+            5,
+        ),
+        (
+            "count(*) from a left join (select c from b group by c) g on g.c = a.b + (random() * 0)::int",
+            "a b",
+            4,
+        ),
         // There may be several matches.
         ("count(*) from a left join b on b.many = a.id", "a b", 6),
         ("count(*) from a left join b on b.id in (a.b, 2)", "a b", 6),

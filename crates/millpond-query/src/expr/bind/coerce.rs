@@ -9,7 +9,7 @@ use crate::expr::func::catalog::Param;
 use crate::expr::func::{DATE_IN_ORDER, DATE_IN_ORDER_OF_ZONE};
 use crate::expr::types::{
     Category, Ty, category, comparable, has_modifier, is_assignable, is_castable, is_implicit,
-    is_int, is_object, unify, unmodified, with_operators,
+    is_int, is_object, operator_type, unify, unmodified,
 };
 use crate::expr::{Expr, Func, Val, cast};
 use crate::types::{DateOrder, DateStyle, FormatOptions, IntervalStyle, Zone, text};
@@ -216,7 +216,7 @@ impl Binder<'_> {
             (Ty::Known(ty), Ty::Unknown) | (Ty::Unknown, Ty::Known(ty)) => {
                 // JSON has no equality.
                 comparable(ty, ty).ok_or_else(|| no_operator(symbol, a.ty, b.ty))?;
-                with_operators(ty)
+                operator_type(ty)
             }
             (Ty::Unknown, Ty::Unknown) => DataType::Text,
         };

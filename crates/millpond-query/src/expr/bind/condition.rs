@@ -9,7 +9,7 @@ use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::catalog::Param;
-use crate::expr::types::{Category, Ty, category, comparable, is_int, unmodified, with_operators};
+use crate::expr::types::{Category, Ty, category, comparable, is_int, operator_type, unmodified};
 use crate::expr::{Compare, Expr, Func, Like};
 
 impl Binder<'_> {
@@ -218,7 +218,7 @@ impl Binder<'_> {
             _ => None,
         };
         if let Some(ty) = compared {
-            let own = with_operators(left_of_equality(a.ty, b.ty).unwrap_or(ty));
+            let own = operator_type(left_of_equality(a.ty, b.ty).unwrap_or(ty));
             let (a, b) = self.alike(a, b, "=")?;
             let value = Typed::known(Expr::Func(func, vec![a, b]), ty);
             let value = self.coerce(value, own, Coercion::Explicit)?;
@@ -230,7 +230,7 @@ impl Binder<'_> {
             return Err(self.place_operator(no_operator("=", a.ty, b.ty), at, &literals));
         }
         let as_compared = |side: Typed| match side.ty {
-            Ty::Known(ty) => Typed::known(side.expr, with_operators(ty)),
+            Ty::Known(ty) => Typed::known(side.expr, operator_type(ty)),
             Ty::Unknown => side,
         };
         let unified = self.unified(vec![as_compared(a), as_compared(b)], "NULLIF");

@@ -9,7 +9,7 @@ use super::operator::no_operator;
 use super::{Binder, Coercion, Scope, Typed};
 use crate::DataType;
 use crate::error::Result;
-use crate::expr::types::{Ty, comparable, is_int, unify, with_operators};
+use crate::expr::types::{Ty, comparable, is_int, operator_type, unify};
 use crate::expr::{Compare, Expr, one_of};
 
 impl Binder<'_> {
@@ -30,9 +30,9 @@ impl Binder<'_> {
             .map_err(|error| self.place_operator(error, at, &all))
     }
 
-    /// As in PostgreSQL, several items without a column are an array, which comes first: a later
-    /// item that fails is not computed if one of these is equal. Other items are compared each by
-    /// itself, so that an index may serve each of them, or a join may use it.
+    /// PostgreSQL makes an array of several items without a column, and compares with it first. An
+    /// item behind them that fails is not computed if one of them is equal. It compares each other
+    /// item by itself, so an index may serve it, or a join.
     fn value_in_list(
         &mut self,
         expr: &tree::Expr,
@@ -42,18 +42,19 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let value = self.bind(expr, scope)?;
         let items = list.iter().map(|e| self.bind(e, scope)).collect::<Result<Vec<_>>>()?;
-        let is_fixed = |item: &Typed| !has_column(&item.expr);
+        let is_fixed = |item: &Typed| !item.expr.has_column();
         let (elements, others) = match items.iter().filter(|item| is_fixed(item)).count() {
             0 | 1 => (Vec::new(), items),
             _ => items.into_iter().partition(is_fixed),
         };
-        // The value is computed once.
-        if others.len() > 1 && (value.expr.has_subquery() || value.expr.is_volatile()) {
+        let sides = others.len() + usize::from(!elements.is_empty());
+        // The value is computed once, and all items meet in one type.
+        if sides > 1 && (value.expr.has_subquery() || value.expr.is_volatile()) {
             let items = elements.into_iter().chain(others).collect();
             return Ok(Typed::bool(self.in_elements(value, items, negated)?));
         }
         let equal = if negated { Compare::Ne } else { Compare::Eq };
-        let mut sides = Vec::with_capacity(others.len() + 1);
+        let mut sides = Vec::with_capacity(sides);
         if !elements.is_empty() {
             sides.push(self.in_elements(value.clone(), elements, negated)?);
         }
@@ -88,7 +89,7 @@ impl Binder<'_> {
         let ty = match common {
             Ty::Known(ty) => {
                 comparable(ty, ty).ok_or_else(|| no_operator("=", common, Ty::Unknown))?;
-                with_operators(ty)
+                operator_type(ty)
             }
             Ty::Unknown => DataType::Text,
         };
@@ -122,11 +123,4 @@ impl Binder<'_> {
         };
         items.into_iter().map(&mut element).collect()
     }
-}
-
-/// Whether it uses a column, perhaps in a query inside of it.
-fn has_column(e: &Expr) -> bool {
-    let mut found = false;
-    e.walk_all(&mut |part| found |= matches!(part, Expr::Column(_)));
-    found
 }

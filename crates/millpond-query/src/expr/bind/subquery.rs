@@ -14,7 +14,7 @@ use crate::Value;
 use crate::analyze::tree::{Body, Query, Subquery, SubqueryKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::func::pattern::any::operator_code;
-use crate::expr::types::{Ty, comparable, is_int, with_operators};
+use crate::expr::types::{Ty, comparable, is_int, operator_type};
 use crate::expr::{Compare, Expr};
 use crate::sink::ColumnDesc;
 
@@ -184,10 +184,11 @@ impl Binder<'_> {
                     super::operator::no_operator(symbol, value.ty, Ty::Known(column))
                 })?;
                 let expr = self.coerce_operand(value, ty)?;
-                let is_same = comparable(column, column) == Some(ty);
+                let is_text = column.is_string() && ty == DataType::Text;
+                let is_same = is_text || comparable(column, column) == Some(ty);
                 Ok((expr, if is_same { column } else { ty }))
             }
-            Ty::Unknown => Ok((self.coerce_operand(value, with_operators(column))?, column)),
+            Ty::Unknown => Ok((self.coerce_operand(value, operator_type(column))?, column)),
         }
     }
 }

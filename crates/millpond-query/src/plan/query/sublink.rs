@@ -119,6 +119,8 @@ impl Planning<'_> {
             };
             let Dependent { right, on, slots, .. } = problem.dependents.remove(at);
             problem.conjuncts.extend(on);
+            // Their paths alone were planned without conditions that will be theirs here.
+            right.items.iter().for_each(|item| drop(item.alone.take()));
             let relation = Relation::Unique(Box::new(Unique { problem: right, keys }));
             let (needs, alone) = (SlotSet::default(), RefCell::default());
             problem.items.push(Item { relation, slots, needs, alone });

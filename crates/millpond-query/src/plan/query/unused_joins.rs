@@ -28,8 +28,8 @@ impl Planning<'_> {
         self.drop_joins(problem, used);
     }
 
-    /// The same, where `used` are the slots that are used outside of the problem. Another join may
-    /// use an item only to find its own match, so what is left is looked at again.
+    /// Drops such joins of a problem; `used` are the slots that are used outside of it. Another
+    /// join may use an item only to find its own match, so the rest is looked at again after each.
     fn drop_joins(&self, problem: &mut Problem<'_>, mut used: SlotSet) {
         for e in problem.conjuncts.iter().chain(problem.sublinks.iter().flatten()) {
             used.add(&self.slots_of(e));
@@ -45,7 +45,7 @@ impl Planning<'_> {
         }
     }
 
-    /// The same for the right side of a join.
+    /// Drops such joins within the right side of a join.
     fn drop_inside(&self, dependents: &mut [Dependent<'_>], at: usize, mut used: SlotSet) {
         let others = dependents.iter().enumerate().filter(|(other, _)| *other != at);
         others.for_each(|(_, other)| used.add(&other.needs));
@@ -85,11 +85,11 @@ impl Planning<'_> {
         is_unique && join.right.dependents.is_empty()
     }
 
-    /// Whether a condition says that a column of an item is equal to something outside of it.
+    /// Whether a condition says that a column of an item is equal to one value outside of it.
     fn gives_value(&self, condition: &Expr, slot: Slot, column: usize) -> bool {
         let Expr::Compare(Compare::Eq, pair) = condition else { return false };
         let is_it = |e: &Expr| matches!(e, Expr::Column(own) if *own == column);
-        let is_outside = |e: &Expr| !self.slots_of(e).contains(slot);
+        let is_outside = |e: &Expr| !e.is_volatile() && !self.slots_of(e).contains(slot);
         is_it(&pair.0) && is_outside(&pair.1) || is_it(&pair.1) && is_outside(&pair.0)
     }
 }
@@ -97,19 +97,21 @@ impl Planning<'_> {
 /// Whether no two rows of a query are equal in the columns at some places.
 fn differs_in(query: &Query, is_at: &dyn Fn(usize) -> bool) -> bool {
     let Body::Select(select) = &query.body else { return false };
-    if !select.sets.is_empty() {
-        return false;
+    let mut places = 0..select.targets.len();
+    if matches!(select.distinct, Distinct::All) {
+        return places.all(is_at);
     }
-    let mut targets = 0..select.targets.len();
-    if matches!(select.distinct, Distinct::All) && targets.all(is_at) {
-        return true;
+    // Functions that return rows would repeat a group.
+    if !select.sets.is_empty() || !select.sets_before_windows.is_empty() {
+        return false;
     }
     let Some(grouping) = select.grouping.as_ref().filter(|grouping| grouping.sets.is_none()) else {
         return false;
     };
-    let is_key = |target: &Expr, key: usize| matches!(target, Expr::Column(of) if slot_of(*of) == (grouping.slot, key));
-    let is_found = |key: usize| {
-        select.targets.iter().enumerate().any(|(place, e)| is_key(e, key) && is_at(place))
+    let is_key = |place: usize, key: usize| match &select.targets[place] {
+        Expr::Column(column) => slot_of(*column) == (grouping.slot, key),
+        _ => false,
     };
-    (0..grouping.keys.len()).all(is_found)
+    let is_given = |key| places.clone().any(|place| is_key(place, key) && is_at(place));
+    (0..grouping.keys.len()).all(is_given)
 }

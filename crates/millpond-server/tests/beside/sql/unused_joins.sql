@@ -56,3 +56,6 @@ select a.id from a where not exists (select 1 from b left join a q on q.id = b.x
 select a.id from a where a.x in (select b.x from b left join a q on q.id = b.x) order by 1;
 select a.id, b.y from a left join (b left join lateral (select max(n.i4) as m from n where n.id = b.x) l on true) on b.id = a.x order by 1;
 select count(*) from c left join (select a.id from a left join b on b.id = a.x) s on s.id = c.x;
+select count(*) from a left join (select x, row_number() over (order by generate_series(1, 2)) from b group by x) g on g.x = a.x;
+select count(*) from a left join (c full join (select * from b) q on q.id = c.x) on q.id = a.x;
+with t as (select * from a) select count(*) from t left join b on b.id = t.x;
