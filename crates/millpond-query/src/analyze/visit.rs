@@ -1,4 +1,4 @@
-//! Looking at all expressions of a query, and at all queries of WITH that it reads.
+//! Looking at all expressions of a query, at its slots, and at all queries of WITH that it reads.
 
 use super::tree::{
     Body, Bound, CteId, CteQuery, Distinct, FromItem, JoinKind, Query, Select, Slot,
