@@ -1,4 +1,4 @@
-//! Fuzzing, with the separate workspace in `fuzz/`.
+//! Fuzzing, with the package in `fuzz/`.
 
 use crate::nightly::{NIGHTLY, host};
 use crate::run::{Cmd, Failed, cargo};
@@ -19,7 +19,7 @@ pub fn run(args: &[String]) -> Result<(), Failed> {
         _ => {
             let mut all = vec!["--bin".to_owned(), "fuzz".to_owned(), "--".to_owned()];
             all.extend_from_slice(args);
-            workspace(&["run", "--quiet"]).args(&all).run()
+            package(&["run", "--quiet", "--profile=soak"]).args(&all).run()
         }
     }
 }
@@ -30,7 +30,7 @@ fn guided(target: &str, args: &[String]) -> Result<(), Failed> {
     let folder = format!("target/fuzz/corpus/{target}");
     run(&["--target", target, "--write-seeds", &folder].map(str::to_owned))?;
     let features = ["--features", "guided", "--bin", "guided", "--target"].map(str::to_owned);
-    workspace(&[&format!("+{NIGHTLY}"), "run", "--quiet"])
+    package(&[&format!("+{NIGHTLY}"), "run", "--quiet"])
         .args(&features)
         .args(&[host()?, "--".to_owned(), folder, "-max_len=4096".to_owned()])
         .args(args)
@@ -40,7 +40,6 @@ fn guided(target: &str, args: &[String]) -> Result<(), Failed> {
         .run()
 }
 
-fn workspace(args: &[&str]) -> Cmd {
-    const MANIFEST: [&str; 3] = ["--locked", "--manifest-path", "fuzz/Cargo.toml"];
-    cargo(args).args(&MANIFEST.map(str::to_owned)).env("CARGO_TARGET_DIR", "target/fuzz")
+fn package(args: &[&str]) -> Cmd {
+    cargo(args).args(&["--locked", "-p", "millpond-fuzz"].map(str::to_owned))
 }

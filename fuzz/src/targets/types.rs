@@ -122,7 +122,7 @@ fn is_at_an_end_of_time(value: &Value) -> bool {
     const LAST_US: i64 = 9_223_371_331_200_000_000;
     const WEEK_US: i64 = 7 * 86_400_000_000;
     match *value {
-        Value::Timestamptz(us) => us < FIRST_US + WEEK_US || us > LAST_US - WEEK_US,
+        Value::Timestamptz(us) => !(FIRST_US + WEEK_US..=LAST_US - WEEK_US).contains(&us),
         _ => false,
     }
 }

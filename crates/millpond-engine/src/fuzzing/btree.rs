@@ -27,7 +27,7 @@ pub fn btree_page(page: &Page, key: &[u8], tid: u64) {
         // because no cut fits: do it rarely.
         let index = node.lower_bound(Target { key, tid });
         add(page, index, Item { key, tid, child: 7 });
-        if tid % 32 == 0 {
+        if tid.is_multiple_of(32) {
             cut(page);
         }
     }
