@@ -38,8 +38,13 @@ enum Habit {
     /// ThreadSanitizer over the same crates; extra arguments go to `cargo test`.
     Tsan { args: Vec<String> },
     /// The loom models: small protocols, every interleaving within the preemption bound.
-    Loom,
-    /// The shuttle models: large protocols, random schedules.
+    Loom {
+        /// Without those that take half a minute.
+        #[arg(long)]
+        short: bool,
+    },
+    /// The shuttle models: large protocols, random schedules. `SHUTTLE_SCHEDULES` says how many
+    /// each model of the pool has.
     Shuttle,
     /// New seeds of the simulated engine, on all processors, until one fails or the time is over.
     Soak {
@@ -150,8 +155,9 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Miri { args } => nightly::miri(&args),
         Habit::Tsan { args } => nightly::tsan(&args),
         Habit::Fuzz { args } => fuzz::run(&args),
-        Habit::Loom => {
-            models("loom", &["models"], &["millpond-sync", "millpond-buffer", "millpond-engine"])
+        Habit::Loom { short } => {
+            let tests: &[&str] = if short { &["models"] } else { &["models", "--include-ignored"] };
+            models("loom", tests, &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
         Habit::Shuttle => models(
             "shuttle",
@@ -194,12 +200,12 @@ fn habit(habit: Habit) -> Result<(), Failed> {
     }
 }
 
-/// Runs the tests whose paths contain one of `named`, built with the checker's cfg. They have their
-/// own target directory, so that the ordinary build's artifacts stay valid. One command for all
+/// Runs the `tests` that these arguments select, built with the checker's cfg. They have their own
+/// target directory, so that the ordinary build's artifacts stay valid. One command for all
 /// packages: their dependencies have the same features, and are built once.
-fn models(checker: &str, named: &[&str], packages: &[&str]) -> Result<(), Failed> {
+fn models(checker: &str, tests: &[&str], packages: &[&str]) -> Result<(), Failed> {
     let packages: Vec<&str> = packages.iter().flat_map(|package| ["-p", package]).collect();
-    cargo(&[&["test", "--profile", "models", "--lib"], &packages[..], &["--"], named].concat())
+    cargo(&[&["test", "--profile", "models", "--lib"], &packages[..], &["--"], tests].concat())
         .env("RUSTFLAGS", &format!("--cfg {checker}"))
         .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
         .run()

@@ -18,7 +18,8 @@ use shuttle::{Config, Runner};
 use std::sync::Arc;
 
 const REL: RelFork = RelationId::constant(7).main();
-const ITERATIONS: usize = 3000;
+/// How many schedules of each kind a model runs under. `SHUTTLE_SCHEDULES` says another number.
+const SCHEDULES: usize = 3000;
 
 /// A point where others may go on. (Not a yield: some schedulers switch at each yield.)
 fn pause() {
@@ -222,8 +223,10 @@ fn explore_with(
     let again = model.clone();
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
-    Runner::new(RandomScheduler::new(ITERATIONS), config.clone()).run(move || again());
-    Runner::new(PctScheduler::new(3, ITERATIONS), config).run(move || model());
+    let told = std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|number| number.parse().ok());
+    let schedules = told.unwrap_or(SCHEDULES);
+    Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || again());
+    Runner::new(PctScheduler::new(3, schedules), config).run(move || model());
 }
 
 /// The number that marks a page as this block's.
