@@ -61,6 +61,31 @@ fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
     }
 }
 
+/// Calls a function for the value of each part; false when no row can have the key.
+fn each_exact(
+    parts: &[KeyPart],
+    env: &Env<'_>,
+    mut take: impl FnMut(Datum<'_>) -> Result<()>,
+) -> Result<bool> {
+    let mut is_possible = true;
+    for part in parts {
+        let held;
+        let datum = if part.expr.is_given() {
+            part.expr.given(env)?
+        } else {
+            held = part.expr.eval(env)?;
+            held.datum()
+        };
+        match fit(part.ty, datum) {
+            Fit::Exact(datum) => take(datum)?,
+            Fit::Null if part.matches == Matches::Null => take(Datum::Null)?,
+            // The others may still fail.
+            Fit::Null | Fit::Beyond(_) => is_possible = false,
+        }
+    }
+    Ok(is_possible)
+}
+
 /// The key that parts come to; `None` when no row can have it. What has to be computed is put into
 /// `held`.
 pub(crate) fn exact<'v, 'a: 'v>(

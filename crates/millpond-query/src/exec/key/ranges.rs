@@ -4,13 +4,13 @@ use std::mem;
 
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::table::{Direction, KeyRange};
-use millpond_types::key::NextColumn;
+use millpond_types::key::{AFTER, NextColumn};
 
-use super::{Key, KeyVals, each_value, end, exact};
+use super::{Key, KeyVals, each_exact, each_value, end, exact};
 use crate::Datum;
 use crate::error::{Result, SqlError};
 use crate::expr::{Env, Val, literal_prefix};
-use crate::plan::{IndexRange, KeyBounds};
+use crate::plan::{IndexRange, KeyBounds, KeyPart};
 
 /// Memory above this is not kept between statements.
 const BYTES_KEPT: usize = 64 << 10;
@@ -109,12 +109,12 @@ impl KeyRanges {
     }
 
     fn add(&mut self, index: &IndexDef, bounds: &KeyBounds, env: &Env<'_>) -> Result<()> {
-        let mut held = KeyVals::new();
-        let Some(equal) = exact(&bounds.equal, env, &mut held)? else { return Ok(()) };
         let has_range = bounds.from.is_some() || bounds.to.is_some() || bounds.not_null;
         if !has_range && bounds.list.is_none() && bounds.like.is_none() {
-            return self.push(index, &equal, ANY);
+            return self.add_equal(index, &bounds.equal, env);
         }
+        let mut held = KeyVals::new();
+        let Some(equal) = exact(&bounds.equal, env, &mut held)? else { return Ok(()) };
         let pattern = bounds.like.as_ref().map(|part| part.expr.eval(env)).transpose()?;
         let from_value = bounds.from.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
         let to_value = bounds.to.as_ref().map(|(part, _)| part.expr.eval(env)).transpose()?;
@@ -142,6 +142,29 @@ impl KeyRanges {
             let key = equal.iter().copied().chain([value]).chain(then.iter().copied());
             self.push(index, &key.collect::<Key<'_>>(), next)
         })
+    }
+
+    /// Adds the keys that begin with these values. Most ranges of a nested loop are of this kind,
+    /// so the key is written as the values are found.
+    fn add_equal(&mut self, index: &IndexDef, parts: &[KeyPart], env: &Env<'_>) -> Result<()> {
+        self.put_to_others();
+        let KeyRange { lower, upper } = &mut self.last;
+        lower.clear();
+        let (mut column, mut has_null) = (0, false);
+        let is_possible = each_exact(parts, env, |value| {
+            has_null |= value.is_null();
+            let written = index.keys.encode_column(column, &value, lower);
+            column += 1;
+            written.map_err(|error| SqlError::internal(error.to_string()))
+        })?;
+        if is_possible {
+            upper.clear();
+            upper.extend_from_slice(lower);
+            upper.push(AFTER);
+            let is_key = index.unique && parts.len() == index.columns.len() && !has_null;
+            self.pending = Pending::Range { is_key };
+        }
+        Ok(())
     }
 
     /// Adds the keys with these values whose next column meets both conditions of `next`.

@@ -196,10 +196,16 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     /// The first slot of a leaf that is not before the target; `count` if there is none.
     #[inline]
     pub(crate) fn lower_bound(self, target: Target<'_>) -> usize {
+        self.lower_bound_from(0, target)
+    }
+
+    /// The same where the slots before `from` are known to be before the target.
+    #[inline]
+    pub(crate) fn lower_bound_from(self, from: usize, target: Target<'_>) -> usize {
         if self.is_narrow() {
-            partition::<Narrow, P>(self.0, 0, target, Ordering::is_lt)
+            partition::<Narrow, P>(self.0, from, target, Ordering::is_lt)
         } else {
-            partition::<Wide, P>(self.0, 0, target, Ordering::is_lt)
+            partition::<Wide, P>(self.0, from, target, Ordering::is_lt)
         }
     }
 
