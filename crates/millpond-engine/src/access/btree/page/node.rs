@@ -20,7 +20,7 @@ use super::layout::{
     TID_BYTES,
 };
 use super::narrow::Narrow;
-use super::search::partition;
+use super::search::{Guess, partition};
 use super::wide::Wide;
 
 /// A page, for reading.
@@ -196,16 +196,21 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     /// The first slot of a leaf that is not before the target; `count` if there is none.
     #[inline]
     pub(crate) fn lower_bound(self, target: Target<'_>) -> usize {
-        self.lower_bound_from(0, target)
+        self.first_slot(0, target, Guess::Even)
     }
 
-    /// The same where the slots before `from` are known to be before the target.
+    /// The same where the slots before `from` are before the target, and few others.
     #[inline]
-    pub(crate) fn lower_bound_from(self, from: usize, target: Target<'_>) -> usize {
+    pub(crate) fn lower_bound_near(self, from: usize, target: Target<'_>) -> usize {
+        self.first_slot(from, target, Guess::First)
+    }
+
+    #[inline(always)]
+    fn first_slot(self, from: usize, target: Target<'_>, guess: Guess) -> usize {
         if self.is_narrow() {
-            partition::<Narrow, P>(self.0, from, target, Ordering::is_lt)
+            partition::<Narrow, P>(self.0, from, target, Ordering::is_lt, guess)
         } else {
-            partition::<Wide, P>(self.0, from, target, Ordering::is_lt)
+            partition::<Wide, P>(self.0, from, target, Ordering::is_lt, guess)
         }
     }
 
@@ -213,12 +218,12 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     #[inline]
     pub(crate) fn child_slot(self, target: Target<'_>) -> usize {
         // The first entry is not compared: the target is never before it.
-        partition::<Wide, P>(self.0, 1, target, Ordering::is_le) - 1
+        partition::<Wide, P>(self.0, 1, target, Ordering::is_le, Guess::Even) - 1
     }
 
     /// The slot of an inner page whose child holds what comes last before the target.
     pub(crate) fn child_slot_before(self, target: Target<'_>) -> usize {
-        partition::<Wide, P>(self.0, 1, target, Ordering::is_lt) - 1
+        partition::<Wide, P>(self.0, 1, target, Ordering::is_lt, Guess::Even) - 1
     }
 
     /// Whether the slot's key is exactly `key`. [`Node::lower_bound`] gave the slot.

@@ -9,6 +9,15 @@ use super::form::Form;
 use super::item::Target;
 use super::layout::{COUNT, PREFIX_LEN};
 
+/// Where the search of heads begins.
+#[derive(Clone, Copy)]
+pub(super) enum Guess {
+    /// Where the head would be if heads were spread evenly.
+    Even,
+    /// At the first slot.
+    First,
+}
+
 /// The first slot, from `from` on, whose comparison with the target does not satisfy `before`.
 #[inline(always)]
 pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
@@ -16,6 +25,7 @@ pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
     from: usize,
     target: Target<'_>,
     before: fn(Ordering) -> bool,
+    guess: Guess,
 ) -> usize {
     let count = usize::from(page.u16(COUNT)).min(F::MAX_SLOTS).max(from);
     let prefix = usize::from(page.u16(PREFIX_LEN));
@@ -28,7 +38,10 @@ pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
         }
     }
     let head = F::head_of(suffix);
-    let mut low = head_partition::<F, P>(page, from, count, head);
+    let mut low = match guess {
+        Guess::Even => head_partition::<F, P>(page, from, count, head),
+        Guess::First => head_partition_near::<F, P>(page, from, count, head),
+    };
     // Heads from `low` on are equal or greater. Mostly one comparison decides.
     let mut high = count;
     let mut probe = low;
@@ -98,6 +111,38 @@ fn head_partition<F: Form, P: PageRead + ?Sized>(
             }
         }
     }
+    binary_search::<F, P>(page, (low, high), head)
+}
+
+/// The same where that slot is probably one of the first, or none.
+#[inline(always)]
+fn head_partition_near<F: Form, P: PageRead + ?Sized>(
+    page: &P,
+    from: usize,
+    count: usize,
+    head: u64,
+) -> usize {
+    let (mut low, mut high, mut step) = (from, count, 4);
+    if high - low > step && F::head_at(page, high - 1) < head {
+        return high;
+    }
+    while low + step < high {
+        if F::head_at(page, low + step) >= head {
+            high = low + step;
+            break;
+        }
+        low += step + 1;
+        step *= 2;
+    }
+    binary_search::<F, P>(page, (low, high), head)
+}
+
+#[inline(always)]
+fn binary_search<F: Form, P: PageRead + ?Sized>(
+    page: &P,
+    (mut low, mut high): (usize, usize),
+    head: u64,
+) -> usize {
     while low < high {
         let middle = low + (high - low) / 2;
         if F::head_at(page, middle) < head {
