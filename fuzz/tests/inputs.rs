@@ -10,7 +10,7 @@ fn no_input_breaks_a_decoder() {
         Err(_) => fuzz.args(["--inputs", "0"]),
     };
     let ran = fuzz.output().expect("fuzz runs");
-    // It names the input that a target failed on, and the command that runs it again.
+    // It names the input that a target failed on, and the command that runs it again (optimised).
     print!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{}", ran.status);
 }

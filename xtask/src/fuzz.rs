@@ -19,7 +19,7 @@ pub fn run(args: &[String]) -> Result<(), Failed> {
         _ => {
             let mut all = vec!["--bin".to_owned(), "fuzz".to_owned(), "--".to_owned()];
             all.extend_from_slice(args);
-            package(&["run", "--quiet", "--profile=soak"]).args(&all).run()
+            package(&["run", "--quiet"]).args(&all).run()
         }
     }
 }
@@ -41,5 +41,5 @@ fn guided(target: &str, args: &[String]) -> Result<(), Failed> {
 }
 
 fn package(args: &[&str]) -> Cmd {
-    cargo(args).args(&["--locked", "-p", "millpond-fuzz"].map(str::to_owned))
+    cargo(args).args(&["--locked", "--profile=soak", "-p", "millpond-fuzz"].map(str::to_owned))
 }

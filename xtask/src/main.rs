@@ -38,13 +38,9 @@ enum Habit {
     /// ThreadSanitizer over the same crates; extra arguments go to `cargo test`.
     Tsan { args: Vec<String> },
     /// The loom models: small protocols, every interleaving within the preemption bound.
-    Loom {
-        /// Without those that take half a minute.
-        #[arg(long)]
-        short: bool,
-    },
-    /// The shuttle models: large protocols, random schedules. `SHUTTLE_SCHEDULES` says how many
-    /// each model of the pool has.
+    Loom,
+    /// The shuttle models: large protocols, random schedules. `SHUTTLE_SCHEDULES` sets how
+    /// many the pool's long ones have of each kind (3000).
     Shuttle,
     /// New seeds of the simulated engine, on all processors, until one fails or the time is over.
     Soak {
@@ -110,8 +106,8 @@ enum Habit {
         full: bool,
     },
     /// What changes seldom break, before a release: all of the three above, the buffer pool with
-    /// the smallest and the largest pages, the program that compares caches, and lints of what only
-    /// the feature `audit` has.
+    /// the smallest and the largest pages, the program that compares caches, lints of what only the
+    /// feature `audit` has, and all schedules of the shuttle models.
     Elsewhere,
     /// Many random queries, compiled to be fast: their rewritings, and the queries and calls beside
     /// PostgreSQL 15 where it is installed. `rewritings`, `queries` and `calls` select.
@@ -155,15 +151,10 @@ fn habit(habit: Habit) -> Result<(), Failed> {
         Habit::Miri { args } => nightly::miri(&args),
         Habit::Tsan { args } => nightly::tsan(&args),
         Habit::Fuzz { args } => fuzz::run(&args),
-        Habit::Loom { short } => {
-            let tests: &[&str] = if short { &["models"] } else { &["models", "--include-ignored"] };
-            models("loom", tests, &["millpond-sync", "millpond-buffer", "millpond-engine"])
+        Habit::Loom => {
+            models("loom", &["models"], &["millpond-sync", "millpond-buffer", "millpond-engine"])
         }
-        Habit::Shuttle => models(
-            "shuttle",
-            &["shuttle", "write_ahead"],
-            &["millpond-sync", "millpond-buffer", "millpond-engine", "millpond-query"],
-        ),
+        Habit::Shuttle => shuttle(),
         Habit::Mutants { prefixes, list, verbose } => mutants::run(&prefixes, list, verbose),
         Habit::Audit => audit::run(),
         Habit::Soak { minutes, first, clients } => {
@@ -200,12 +191,17 @@ fn habit(habit: Habit) -> Result<(), Failed> {
     }
 }
 
-/// Runs the `tests` that these arguments select, built with the checker's cfg. They have their own
-/// target directory, so that the ordinary build's artifacts stay valid. One command for all
+fn shuttle() -> Result<(), Failed> {
+    let packages = ["millpond-sync", "millpond-buffer", "millpond-engine", "millpond-query"];
+    models("shuttle", &["shuttle", "write_ahead"], &packages)
+}
+
+/// Runs the tests whose paths contain one of `named`, built with the checker's cfg. They have their
+/// own target directory, so that the ordinary build's artifacts stay valid. One command for all
 /// packages: their dependencies have the same features, and are built once.
-fn models(checker: &str, tests: &[&str], packages: &[&str]) -> Result<(), Failed> {
+fn models(checker: &str, named: &[&str], packages: &[&str]) -> Result<(), Failed> {
     let packages: Vec<&str> = packages.iter().flat_map(|package| ["-p", package]).collect();
-    cargo(&[&["test", "--profile", "models", "--lib"], &packages[..], &["--"], tests].concat())
+    cargo(&[&["test", "--profile", "models", "--lib"], &packages[..], &["--"], named].concat())
         .env("RUSTFLAGS", &format!("--cfg {checker}"))
         .env("CARGO_TARGET_DIR", &format!("target/{checker}"))
         .run()

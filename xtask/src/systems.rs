@@ -49,6 +49,7 @@ pub fn elsewhere() -> Result<(), Failed> {
         .env("CARGO_TARGET_DIR", "target/caches")
         .run()?;
     audit::lint()?;
+    crate::shuttle()?;
     portable(&[])?;
     targets(true)?;
     musl(false)

@@ -18,7 +18,7 @@ use shuttle::{Config, Runner};
 use std::sync::Arc;
 
 const REL: RelFork = RelationId::constant(7).main();
-/// How many schedules of each kind a model runs under. `SHUTTLE_SCHEDULES` says another number.
+/// How many schedules of each kind a model runs under. `SHUTTLE_SCHEDULES` sets another number.
 const SCHEDULES: usize = 3000;
 
 /// A point where others may go on. (Not a yield: some schedulers switch at each yield.)
@@ -223,8 +223,8 @@ fn explore_with(
     let again = model.clone();
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
-    let told = std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|number| number.parse().ok());
-    let schedules = told.unwrap_or(SCHEDULES);
+    let schedules = std::env::var("SHUTTLE_SCHEDULES")
+        .map_or(SCHEDULES, |number| number.parse().expect("SHUTTLE_SCHEDULES is a number"));
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || again());
     Runner::new(PctScheduler::new(3, schedules), config).run(move || model());
 }

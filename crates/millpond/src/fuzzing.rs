@@ -1,4 +1,4 @@
-//! What reads the text of statements, for the fuzz targets in the workspace `fuzz/`.
+//! What reads the text of statements, for the fuzz targets in the package `fuzz`.
 //!
 //! Only built with the feature `fuzzing`, and no part of the API.
 

@@ -37,6 +37,10 @@ fn search(page: &Page, target: Target<'_>) {
     let node = Node(page);
     let count = node.count();
     assert!(node.lower_bound(target) <= count, "a leaf's search ends on the page");
+    for from in [0, count / 2, count, count + 1] {
+        let slot = node.lower_bound_from(from, target);
+        assert!((from..=count.max(from)).contains(&slot), "a search from slot {from} ends");
+    }
     let slots = [node.child_slot(target), node.child_slot_before(target)];
     assert!(slots.iter().all(|&slot| slot <= count), "an inner page's search ends on the page");
     let _ = (node.is_beyond(target), node.compare_high(target));
@@ -55,6 +59,8 @@ fn sound(page: &Page, key: &[u8], tid: u64) {
         if leaf {
             let target = Target { key: item.key, tid: item.tid };
             assert_eq!(node.lower_bound(target), index, "entry {index} is found");
+            let found = node.lower_bound_from(index / 2, target);
+            assert_eq!(found, index, "entry {index} is found from the middle of those before it");
             assert!(node.key_is(index, item.key), "entry {index} has its key");
         }
     }

@@ -1,4 +1,4 @@
-//! Gives the fuzz targets (the workspace `fuzz/`) access to private code that decodes or changes
+//! Gives the fuzz targets (the package `fuzz`) access to private code that decodes or changes
 //! stored bytes. It also makes valid inputs for them to begin with.
 //!
 //! The input may be any bytes. A decoder may refuse them with an error. Some functions here also

@@ -61,26 +61,26 @@ fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
     }
 }
 
-/// Calls a function for the value of each part; false when no row can have the key.
-fn each_exact(
-    parts: &[KeyPart],
-    env: &Env<'_>,
-    mut take: impl FnMut(Datum<'_>) -> Result<()>,
+/// Calls `take` with the number and the value of each part, up to one whose value the column can't
+/// have. Returns false if there is such a part: no row can have the key.
+fn each_exact<'a>(
+    parts: &'a [KeyPart],
+    env: &Env<'a>,
+    mut take: impl FnMut(usize, Datum<'_>) -> Result<()>,
 ) -> Result<bool> {
     let mut is_possible = true;
-    for part in parts {
-        let held;
-        let datum = if part.expr.is_given() {
-            part.expr.given(env)?
-        } else {
-            held = part.expr.eval(env)?;
-            held.datum()
+    for (number, part) in parts.iter().enumerate() {
+        let mut held = Val::null();
+        // Parts behind an impossible one are still evaluated, because that may fail.
+        let value = match fit(part.ty, part.expr.operand(env, &mut held)?) {
+            Fit::Exact(value) => Some(value),
+            Fit::Null => (part.matches == Matches::Null).then_some(Datum::Null),
+            Fit::Beyond(_) => None,
         };
-        match fit(part.ty, datum) {
-            Fit::Exact(datum) => take(datum)?,
-            Fit::Null if part.matches == Matches::Null => take(Datum::Null)?,
-            // The others may still fail.
-            Fit::Null | Fit::Beyond(_) => is_possible = false,
+        match value {
+            Some(value) if is_possible => take(number, value)?,
+            Some(_) => {}
+            None => is_possible = false,
         }
     }
     Ok(is_possible)

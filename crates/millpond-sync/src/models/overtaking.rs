@@ -36,7 +36,6 @@ fn a_writer_is_not_starved_by_a_writer() {
 
 /// A writer takes the latch again and again while a reader waits.
 #[test]
-#[ignore = "half a minute: `cargo xtask loom` runs it"]
 fn a_reader_is_not_starved_by_a_writer() {
     check_latch("a_reader_is_not_starved_by_a_writer", 4, || {
         let guarded = Shared::default();
@@ -66,7 +65,6 @@ fn readers_and_writers_are_granted_together() {
 
 /// The same at a downgrade: the downgraded hold lasts.
 #[test]
-#[ignore = "half a minute: `cargo xtask loom` runs it"]
 fn a_downgrade_grants_as_well() {
     check_latch("a_downgrade_grants_as_well", 3, || {
         let guarded = Shared::default();
@@ -110,7 +108,6 @@ fn a_writer_is_not_starved_by_readers() {
 /// A release wakes one writer and leaves another parked. A thread that takes the latch before the
 /// woken writer must make a release that looks at the queue, for both writers.
 #[test]
-#[ignore = "half a minute: `cargo xtask loom` runs it"]
 fn overtaking_leaves_no_waiter_behind() {
     check_latch("overtaking_leaves_no_waiter_behind", 2, || {
         let guarded = Shared::default();

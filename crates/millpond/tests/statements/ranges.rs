@@ -218,3 +218,40 @@ fn a_plan_goes_with_the_growth_of_its_table() {
         assert_eq!(by_index(&c.query(query, &[Value::Int4(from)]).unwrap().rows), index, "{from}");
     }
 }
+
+#[test]
+fn a_value_that_a_column_cannot_have_leaves_the_next_column_alone() {
+    let fresh = fresh();
+    let mut c = fresh.database.connect().unwrap();
+    c.batch(
+        "create table t (a int, b text, c int8, d int2); \
+         insert into t select i, 'x' || i % 10, i, i % 100 from generate_series(1, 5000) i; \
+         create index on t (a, b); create index on t (d, c); \
+         create table o (a int8, b text, n int8); \
+         insert into o values (7, 'x7', 7), (null, 'x7', 7), (3000000000, 'x7', 100000), (8, null, null); \
+         analyze t; analyze o",
+    )
+    .unwrap();
+    let mut count = |sql: &str, params: &[Value]| {
+        let rows = c.query(sql, params).unwrap_or_else(|error| panic!("{sql}: {error}")).rows;
+        rows.len()
+    };
+    let x7 = Value::Text("x7".into());
+    let (null, beyond) = (Value::Null, Value::Int8(3_000_000_000));
+    let one = "select 1 from t where a = $1 and b = $2";
+    assert_eq!(count(one, &[Value::Int4(7), x7.clone()]), 1);
+    assert_eq!(count(one, &[null.clone(), x7.clone()]), 0);
+    assert_eq!(count(one, &[Value::Int4(7), null.clone()]), 0);
+    let wide = "select 1 from t where a = $1::int8 and b = $2";
+    assert_eq!(count(wide, &[beyond, x7]), 0);
+    let narrow = "select 1 from t where d = $1::int8 and c = $2";
+    assert_eq!(count(narrow, &[Value::Int8(7), Value::Int8(107)]), 1);
+    assert_eq!(count(narrow, &[Value::Int8(70_000), Value::Int8(7)]), 0);
+    assert_eq!(count(narrow, &[null, Value::Int8(7)]), 0);
+    for join in ["o.a = t.a and o.b = t.b", "o.n = t.d and o.a = t.c"] {
+        assert_eq!(count(&format!("select 1 from o join t on {join}"), &[]), 1, "{join}");
+        assert_eq!(count(&format!("select 1 from o left join t on {join}"), &[]), 4, "{join}");
+        let exists = format!("select 1 from o where not exists (select 1 from t where {join})");
+        assert_eq!(count(&exists, &[]), 3, "{join}");
+    }
+}

@@ -145,17 +145,16 @@ impl KeyRanges {
     }
 
     /// Adds the keys that begin with these values. Most ranges of a nested loop are of this kind,
-    /// so the key is written as the values are found.
+    /// so each value is encoded as soon as it is known.
     fn add_equal(&mut self, index: &IndexDef, parts: &[KeyPart], env: &Env<'_>) -> Result<()> {
         self.put_to_others();
         let KeyRange { lower, upper } = &mut self.last;
         lower.clear();
-        let (mut column, mut has_null) = (0, false);
-        let is_possible = each_exact(parts, env, |value| {
+        let mut has_null = false;
+        let is_possible = each_exact(parts, env, |column, value| {
             has_null |= value.is_null();
-            let written = index.keys.encode_column(column, &value, lower);
-            column += 1;
-            written.map_err(|error| SqlError::internal(error.to_string()))
+            let encoded = index.keys.encode_column(column, &value, lower);
+            encoded.map_err(|error| SqlError::internal(error.to_string()))
         })?;
         if is_possible {
             upper.clear();

@@ -139,7 +139,7 @@ fn copy_slots(
     let node = Node(view);
     let start = lower.map_or(0, |lower| node.lower_bound(lower));
     let end =
-        upper.map_or(node.count(), |upper| node.lower_bound_near(start, Target::first(upper)));
+        upper.map_or(node.count(), |upper| node.lower_bound_from(start, Target::first(upper)));
     // The form is read once here: with torn bytes, the searches may have seen another form.
     let slot_bytes = node.slot_bytes();
     let start = start.min((PAGE_SIZE - SLOTS) / slot_bytes);

@@ -20,7 +20,7 @@ use super::layout::{
     TID_BYTES,
 };
 use super::narrow::Narrow;
-use super::search::{Guess, partition};
+use super::search::{Start, partition};
 use super::wide::Wide;
 
 /// A page, for reading.
@@ -196,21 +196,22 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     /// The first slot of a leaf that is not before the target; `count` if there is none.
     #[inline]
     pub(crate) fn lower_bound(self, target: Target<'_>) -> usize {
-        self.first_slot(0, target, Guess::Even)
+        self.first_slot(0, target, Start::Interpolated)
     }
 
-    /// The same where the slots before `from` are before the target, and few others.
+    /// Like [`Node::lower_bound`], if all slots before `from` are before the target. It is fast if
+    /// the result is close to `from`.
     #[inline]
-    pub(crate) fn lower_bound_near(self, from: usize, target: Target<'_>) -> usize {
-        self.first_slot(from, target, Guess::First)
+    pub(crate) fn lower_bound_from(self, from: usize, target: Target<'_>) -> usize {
+        self.first_slot(from, target, Start::Low)
     }
 
     #[inline(always)]
-    fn first_slot(self, from: usize, target: Target<'_>, guess: Guess) -> usize {
+    fn first_slot(self, from: usize, target: Target<'_>, start: Start) -> usize {
         if self.is_narrow() {
-            partition::<Narrow, P>(self.0, from, target, Ordering::is_lt, guess)
+            partition::<Narrow, P>(self.0, from, target, Ordering::is_lt, start)
         } else {
-            partition::<Wide, P>(self.0, from, target, Ordering::is_lt, guess)
+            partition::<Wide, P>(self.0, from, target, Ordering::is_lt, start)
         }
     }
 
@@ -218,12 +219,12 @@ impl<P: PageRead + ?Sized> Node<'_, P> {
     #[inline]
     pub(crate) fn child_slot(self, target: Target<'_>) -> usize {
         // The first entry is not compared: the target is never before it.
-        partition::<Wide, P>(self.0, 1, target, Ordering::is_le, Guess::Even) - 1
+        partition::<Wide, P>(self.0, 1, target, Ordering::is_le, Start::Interpolated) - 1
     }
 
     /// The slot of an inner page whose child holds what comes last before the target.
     pub(crate) fn child_slot_before(self, target: Target<'_>) -> usize {
-        partition::<Wide, P>(self.0, 1, target, Ordering::is_lt, Guess::Even) - 1
+        partition::<Wide, P>(self.0, 1, target, Ordering::is_lt, Start::Interpolated) - 1
     }
 
     /// Whether the slot's key is exactly `key`. [`Node::lower_bound`] gave the slot.

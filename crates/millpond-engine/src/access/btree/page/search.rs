@@ -11,11 +11,11 @@ use super::layout::{COUNT, PREFIX_LEN};
 
 /// Where the search of heads begins.
 #[derive(Clone, Copy)]
-pub(super) enum Guess {
+pub(super) enum Start {
     /// Where the head would be if heads were spread evenly.
-    Even,
-    /// At the first slot.
-    First,
+    Interpolated,
+    /// At the lowest slot, because the result is probably close to it.
+    Low,
 }
 
 /// The first slot, from `from` on, whose comparison with the target does not satisfy `before`.
@@ -25,7 +25,7 @@ pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
     from: usize,
     target: Target<'_>,
     before: fn(Ordering) -> bool,
-    guess: Guess,
+    start: Start,
 ) -> usize {
     let count = usize::from(page.u16(COUNT)).min(F::MAX_SLOTS).max(from);
     let prefix = usize::from(page.u16(PREFIX_LEN));
@@ -38,9 +38,12 @@ pub(super) fn partition<F: Form, P: PageRead + ?Sized>(
         }
     }
     let head = F::head_of(suffix);
-    let mut low = match guess {
-        Guess::Even => head_partition::<F, P>(page, from, count, head),
-        Guess::First => head_partition_near::<F, P>(page, from, count, head),
+    let mut low = match start {
+        Start::Interpolated => head_partition::<F, P>(page, from, count, head),
+        Start::Low => {
+            let part = upwards::<F, P>(page, (from, count), 4, head);
+            binary_search::<F, P>(page, part, head)
+        }
     };
     // Heads from `low` on are equal or greater. Mostly one comparison decides.
     let mut high = count;
@@ -90,15 +93,7 @@ fn head_partition<F: Form, P: PageRead + ?Sized>(
         let guess = (low + (share * (high - 1 - low) as f64) as usize).min(high - 1);
         let mut step = 1;
         if F::head_at(page, guess) < head {
-            low = guess + 1;
-            while low + step < high {
-                if F::head_at(page, low + step) >= head {
-                    high = low + step;
-                    break;
-                }
-                low += step + 1;
-                step *= 2;
-            }
+            (low, high) = upwards::<F, P>(page, (guess + 1, high), step, head);
         } else {
             high = guess;
             while high - low > step {
@@ -114,27 +109,23 @@ fn head_partition<F: Form, P: PageRead + ?Sized>(
     binary_search::<F, P>(page, (low, high), head)
 }
 
-/// The same where that slot is probably one of the first, or none.
+/// Narrows the part in which the first slot lies whose head is not less than `head`: in doubling
+/// steps from the low end.
 #[inline(always)]
-fn head_partition_near<F: Form, P: PageRead + ?Sized>(
+fn upwards<F: Form, P: PageRead + ?Sized>(
     page: &P,
-    from: usize,
-    count: usize,
+    (mut low, high): (usize, usize),
+    mut step: usize,
     head: u64,
-) -> usize {
-    let (mut low, mut high, mut step) = (from, count, 4);
-    if high - low > step && F::head_at(page, high - 1) < head {
-        return high;
-    }
+) -> (usize, usize) {
     while low + step < high {
         if F::head_at(page, low + step) >= head {
-            high = low + step;
-            break;
+            return (low, low + step);
         }
         low += step + 1;
         step *= 2;
     }
-    binary_search::<F, P>(page, (low, high), head)
+    (low, high)
 }
 
 #[inline(always)]

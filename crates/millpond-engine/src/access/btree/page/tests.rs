@@ -151,6 +151,10 @@ proptest! {
                 let expected = entries.partition_point(|(k, t)| (&k[..], *t) < (&key[..], tid));
                 let found = node.lower_bound(Target { key, tid });
                 prop_assert_eq!(found, expected);
+                for from in [0, expected / 2, expected.saturating_sub(1), expected] {
+                    let found = node.lower_bound_from(from, Target { key, tid });
+                    prop_assert_eq!(found, expected);
+                }
                 if found < entries.len() {
                     prop_assert_eq!(node.key_is(found, key), entries[found].0 == *key);
                     if entries[found].0 == *key {
