@@ -61,6 +61,16 @@ fn extremes(ty: DataType) -> (Datum<'static>, Datum<'static>) {
     }
 }
 
+/// The column's value that matches a part of a key; `None` if there is none.
+#[inline]
+fn equal_to<'a>(part: &KeyPart, value: Datum<'a>) -> Option<Datum<'a>> {
+    match fit(part.ty, value) {
+        Fit::Exact(value) => Some(value),
+        Fit::Null => (part.matches == Matches::Null).then_some(Datum::Null),
+        Fit::Beyond(_) => None,
+    }
+}
+
 /// Calls `take` with the number and the value of each part, up to one whose value the column can't
 /// have. Returns false if there is such a part: no row can have the key.
 fn each_exact<'a>(
@@ -72,12 +82,7 @@ fn each_exact<'a>(
     for (number, part) in parts.iter().enumerate() {
         let mut held = Val::null();
         // Parts behind an impossible one are still evaluated, because that may fail.
-        let value = match fit(part.ty, part.expr.operand(env, &mut held)?) {
-            Fit::Exact(value) => Some(value),
-            Fit::Null => (part.matches == Matches::Null).then_some(Datum::Null),
-            Fit::Beyond(_) => None,
-        };
-        match value {
+        match equal_to(part, part.expr.operand(env, &mut held)?) {
             Some(value) if is_possible => take(number, value)?,
             Some(_) => {}
             None => is_possible = false,
@@ -95,17 +100,8 @@ pub(crate) fn exact<'v, 'a: 'v>(
 ) -> Result<Option<Key<'v>>> {
     // Loops: what `collect` checks costs a lookup as much as the values.
     let mut key = Key::new();
-    let mut add = |part: &KeyPart, datum| match fit(part.ty, datum) {
-        Fit::Exact(datum) => {
-            key.push(datum);
-            true
-        }
-        Fit::Null if part.matches == Matches::Null => {
-            key.push(Datum::Null);
-            true
-        }
-        Fit::Null | Fit::Beyond(_) => false,
-    };
+    let mut add =
+        |part: &KeyPart, datum| equal_to(part, datum).map(|value| key.push(value)).is_some();
     if parts.iter().all(|part| part.expr.is_given()) {
         for part in parts {
             if !add(part, part.expr.given(env)?) {
