@@ -37,7 +37,7 @@ use millpond_sync::{CachePadded, audit, mutant, parking};
 pub use activity::{Activity, ActivityState, WaitEvent};
 pub use handle::{ProcHandle, Waiting};
 pub use interrupt::{Interrupt, InterruptHandle};
-pub use statement::StatementInfo;
+pub use statement::{MAX_SHOWN_TEXT, StatementInfo};
 
 use statement::StatementSlot;
 

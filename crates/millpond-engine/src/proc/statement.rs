@@ -30,6 +30,8 @@ use super::ActivityState;
 /// (`track_activity_query_size`).
 const TEXT_BYTES: usize = if cfg!(any(loom, shuttle)) { 17 } else { 1024 };
 const WORDS: usize = TEXT_BYTES.div_ceil(8);
+/// The longest text that is shown whole, in bytes.
+pub const MAX_SHOWN_TEXT: usize = TEXT_BYTES - 1;
 /// How often an observer tries to copy a text while it changes.
 const TRIES: u32 = 100;
 const STATE_BITS: u32 = 3;
@@ -108,7 +110,7 @@ impl StatementSlot {
     /// Stores a text.
     #[inline]
     pub(super) fn set_text(&self, text: &str) {
-        let shown = text.floor_char_boundary(TEXT_BYTES - 1);
+        let shown = text.floor_char_boundary(MAX_SHOWN_TEXT);
         let bytes = text.as_bytes().get(..shown).unwrap_or_default();
         let (whole, rest) = bytes.as_chunks::<8>();
         self.version.write_begin();

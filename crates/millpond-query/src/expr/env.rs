@@ -18,6 +18,8 @@ pub struct Facts<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub process_id: i32,
+    /// The statement's text, if it is longer than what other sessions see of it.
+    pub long_text: Option<&'a str>,
     pub settings: &'a SessionSettings,
     /// The engine's session, to ask whether the statement has been told to stop, and for its locks.
     pub session: Option<&'a Session>,

@@ -26,6 +26,7 @@ pub(crate) fn with_params<R>(params: &[Value], run: impl FnOnce(&Env<'_>) -> R) 
         user: "postgres",
         database: "postgres",
         process_id: 7,
+        long_text: None,
         settings: &settings,
         session: None,
         look: None,

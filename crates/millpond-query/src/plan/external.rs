@@ -112,6 +112,7 @@ impl LocalSurroundings {
             user: "",
             database: "",
             process_id: 0,
+            long_text: None,
             settings: &self.settings,
             session: None,
             look,

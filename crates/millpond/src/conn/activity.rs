@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use millpond_engine::proc::MAX_SHOWN_TEXT;
 use millpond_engine::session::Session;
 use millpond_engine::timeout::Watchdog;
 use millpond_types::current_timestamp;
@@ -21,6 +22,8 @@ pub(super) struct Activity {
     pub(super) began: i64,
     /// The prepared statement whose text `pg_stat_activity` shows; 0: another text.
     shown: u64,
+    /// The statement's text, if watchers see only a part of it.
+    long_text: Option<Box<str>>,
     cancel: CancelHandle,
     watch: Option<DeadlineGuard>,
     /// While the session is idle in a transaction.
@@ -29,11 +32,24 @@ pub(super) struct Activity {
 
 impl Activity {
     pub(super) fn new(cancel: CancelHandle) -> Self {
-        Self { statement: 0, began: 0, shown: 0, cancel, watch: None, idle_watch: None }
+        Self {
+            statement: 0,
+            began: 0,
+            shown: 0,
+            long_text: None,
+            cancel,
+            watch: None,
+            idle_watch: None,
+        }
     }
 
     pub(super) fn cancel(&self) -> &CancelHandle {
         &self.cancel
+    }
+
+    /// The statement's text, if watchers see only a part of it.
+    pub(super) fn long_text(&self) -> Option<&str> {
+        self.long_text.as_deref()
     }
 
     pub(super) fn on_end(&self, waker: Waker) {
@@ -53,6 +69,9 @@ impl Activity {
         // A statement that is run again has its text there already.
         let is_shown = prepared != 0 && prepared == self.shown;
         self.shown = prepared;
+        if !is_shown {
+            self.long_text = (text.len() > MAX_SHOWN_TEXT).then(|| text.into());
+        }
         engine.proc().show_statement((!is_shown).then_some(text), self.began);
         self.statement += 1;
         if self.idle_watch.take().is_some() {

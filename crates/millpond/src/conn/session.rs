@@ -36,6 +36,7 @@ macro_rules! facts_of {
             user: &$session.options.user,
             database: &$session.options.database,
             process_id: $session.process_id(),
+            long_text: $session.activity.long_text(),
             settings: &$session.settings,
             session: Some(&$session.engine),
             look: None,

@@ -47,6 +47,23 @@ SET
     assert_eq!(run(&mut c, "show shared_buffers"), "shared_buffers\n8MB\nSHOW\n");
 }
 
+/// `current_query` has all of a text, of which other sessions see the first 1023 bytes.
+#[test]
+fn current_query_has_the_whole_text() {
+    let fresh = fresh();
+    let (mut c, mut other) = (fresh.database.connect().unwrap(), fresh.database.connect().unwrap());
+    let ask = "select current_query() as q";
+    for filling in [0, 990, 995, 996, 997, 998, 1000, 100_000] {
+        let text = format!("{ask} /*{}*/", "x".repeat(filling));
+        assert_eq!(run(&mut c, &text), format!("q\n{text}\nSELECT 1\n"));
+        let seen = "select query from pg_stat_activity where query like 'select current_query%'";
+        let shown = &text[..text.len().min(1023)];
+        assert_eq!(run(&mut other, seen), format!("query\n{shown}\nSELECT 1\n"));
+    }
+    // A short text after a long one.
+    assert_eq!(run(&mut c, ask), format!("q\n{ask}\nSELECT 1\n"));
+}
+
 #[test]
 fn settings() {
     let fresh = fresh();

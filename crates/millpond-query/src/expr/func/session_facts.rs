@@ -92,17 +92,10 @@ pub(super) static PROCS: &[Proc] = &[
 
 const CHANNELS: Columns = &[(None, TEXT)];
 
-/// What the session shows to others. It is kept there cut, and a part would not be the query.
-fn current_query(env: &Env<'_>) -> Result<Option<String>> {
-    /// A text that others see whole is shorter, whatever its last character takes.
-    const LONGEST: usize = 1020;
-    let query = own(env).and_then(|session| session.statement.query);
-    match query {
-        Some(query) if query.len() >= LONGEST => {
-            Err(SqlError::unsupported(format!("current_query of more than {LONGEST} bytes")))
-        }
-        query => Ok(query),
-    }
+/// What the session shows to others, unless that is only a part.
+fn current_query(env: &Env<'_>) -> Option<String> {
+    let long = env.facts.long_text.map(str::to_owned);
+    long.or_else(|| own(env)?.statement.query)
 }
 
 /// The session as others see it.
