@@ -254,6 +254,8 @@ fn product(a: i128, b: i128) -> Option<i128> {
 pub struct NumericSum {
     /// The sum of what is in it now.
     small: Small,
+    /// How many of these numbers have its scale. (Not kept of scale 0, which any sum has.)
+    of_scale: u64,
     /// The sum of what did not fit.
     rest: Option<Box<Numeric>>,
 }
@@ -271,7 +273,14 @@ impl NumericSum {
     #[inline]
     pub fn add_small(&mut self, small: Small) -> Result<(), NumericError> {
         match self.small.checked_add(small) {
-            Some(sum) => self.small = sum,
+            Some(sum) => {
+                if small.dscale > self.small.dscale {
+                    self.of_scale = 1;
+                } else if small.dscale == self.small.dscale {
+                    self.of_scale += 1;
+                }
+                self.small = sum;
+            }
             None => {
                 let before = self.small.to_numeric()?;
                 self.add_rest(before.as_ref())?;
@@ -291,6 +300,24 @@ impl NumericSum {
             return Ok(());
         }
         self.add_small(Small { coefficient: int.into(), exponent: 0, dscale: 0 })
+    }
+
+    /// Takes out a number that was added. False if that can't be done, and then the sum is not
+    /// changed: it may be of too many digits, or this may be the last number of its scale.
+    pub fn take_out(&mut self, number: NumericRef<'_>) -> bool {
+        number.small().is_some_and(|small| self.take_out_small(small))
+    }
+
+    /// The same of a number of few digits.
+    pub fn take_out_small(&mut self, small: Small) -> bool {
+        let is_of_scale = small.dscale > 0 && small.dscale == self.small.dscale;
+        if self.rest.is_some() || is_of_scale && self.of_scale <= 1 {
+            return false;
+        }
+        let Some(sum) = self.small.checked_sub(small) else { return false };
+        self.of_scale -= u64::from(is_of_scale);
+        self.small = sum;
+        true
     }
 
     /// The sum, if only integers were added.

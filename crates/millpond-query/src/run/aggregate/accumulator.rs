@@ -173,7 +173,7 @@ impl Accumulator {
         Ok(match self {
             Self::Count(count) => [Value::Int8(*count), Value::Null, Value::Null],
             Self::Sum(sum) => [Value::Int8(sum.count), sum.part()?, Value::Null],
-            Self::Moments(moments) => moments.part(),
+            Self::Moments(moments) => moments.part()?,
             Self::Extreme(value) | Self::Bits(value) => [value.clone(), Value::Null, Value::Null],
             Self::Bool(value) => [value.map_or(Value::Null, Value::Bool), Value::Null, Value::Null],
             _ => return Err(no_parts()),
@@ -215,15 +215,15 @@ impl Accumulator {
         if datum.is_null() && !takes_null(function) {
             return true;
         }
-        match (self, datum.as_i64()) {
-            (Self::Count(count), _) => *count -= 1,
-            (Self::Sum(sum), Some(int)) => {
-                sum.count -= 1;
-                return int.checked_neg().is_some_and(|int| sum.numbers.add_int(int).is_ok());
+        match self {
+            Self::Count(count) => {
+                *count -= 1;
+                true
             }
-            _ => return false,
+            Self::Sum(sum) => sum.take_out(datum),
+            Self::Moments(moments) => moments.take_out(datum),
+            _ => false,
         }
-        true
     }
 
     /// The result, of a type.

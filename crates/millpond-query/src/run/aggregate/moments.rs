@@ -4,12 +4,11 @@
 //! beside a large mean. Those of integers and numerics are exact, from the sums of the values and
 //! of their squares.
 
-use millpond_types::numeric::Parts;
+use millpond_types::numeric::{NumericRef, NumericSum, Parts};
 
 use super::accumulator::as_f64;
 use crate::analyze::tree::{AggregateFunction as F, Regression as R};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expr::{Arith, arith};
 use crate::{Datum, Numeric, Value};
 
 /// What variances are computed from.
@@ -19,7 +18,7 @@ pub(crate) struct Moments {
     /// Of integers, as long as nothing overflows.
     ints: (i128, i128),
     /// Sum and sum of squares of numerics.
-    exact: Option<(Value, Value)>,
+    exact: Option<Box<(NumericSum, NumericSum)>>,
     /// Some number is NaN or infinite, so that the result is NaN.
     is_special: bool,
     floats: Option<FloatMoments>,
@@ -47,15 +46,15 @@ impl Moments {
                 match sums {
                     Some(sums) => self.ints = sums,
                     None => {
-                        let (sum, squares) = self.ints;
-                        let numeric = |int: i128| Value::Numeric(Numeric::from(int));
-                        self.exact = Some((numeric(sum), numeric(squares)));
-                        self.add_numeric(Numeric::from(int))?;
+                        let (sum, squares) =
+                            (Numeric::from(self.ints.0), Numeric::from(self.ints.1));
+                        self.add_sums(sum.as_ref(), squares.as_ref())?;
+                        self.add_numeric(Numeric::from(int).as_ref())?;
                     }
                 }
             }
-            (_, Some(int)) => self.add_numeric(Numeric::from(int))?,
-            (Datum::Numeric(value), _) => self.add_numeric(value.to_owned())?,
+            (_, Some(int)) => self.add_numeric(Numeric::from(int).as_ref())?,
+            (Datum::Numeric(value), _) => self.add_numeric(value)?,
             _ => {
                 if let Some(value) = as_f64(datum) {
                     self.floats.get_or_insert_default().add(value)?;
@@ -67,16 +66,16 @@ impl Moments {
 
     /// The state, for another one to go on with: how many values there were, their sum, and the
     /// sum of their squares. Of floats it is the state that their variances are made of.
-    pub(super) fn part(&self) -> [Value; 3] {
+    pub(super) fn part(&self) -> Result<[Value; 3]> {
         if let Some(floats) = self.floats {
-            return floats.numbers().map(Value::Float8);
+            return Ok(floats.numbers().map(Value::Float8));
         }
-        let (sum, squares) = self.sums();
-        let sum = if self.is_special { Value::Numeric(Numeric::nan()) } else { sum };
-        match self.count {
-            0 => [const { Value::Null }; 3],
-            count => [Value::Int8(count), sum, squares],
+        if self.count == 0 {
+            return Ok([const { Value::Null }; 3]);
         }
+        let (sum, squares) = self.sums()?;
+        let sum = if self.is_special { Numeric::nan() } else { sum };
+        Ok([Value::Int8(self.count), Value::Numeric(sum), Value::Numeric(squares)])
     }
 
     /// Takes in what another state has taken in behind this one.
@@ -87,39 +86,68 @@ impl Moments {
                 let floats = self.floats.get_or_insert_default();
                 *floats = floats.with(&FloatMoments::of([count, sum, squares]))?;
             }
-            [Datum::Int8(count), sum @ Datum::Numeric(number), squares] => {
-                let (own_sum, own_squares) = self.sums();
+            [Datum::Int8(count), Datum::Numeric(sum), Datum::Numeric(squares)] => {
                 self.count += count;
-                if !matches!(number.parts(), Parts::Finite(_)) {
+                if is_finite(sum) {
+                    self.add_sums(sum, squares)?;
+                } else {
                     self.is_special = true;
-                    return Ok(());
                 }
-                let add = |own: &Value, more| arith::apply(Arith::Add, own.as_datum(), more);
-                self.exact = Some((add(&own_sum, sum)?, add(&own_squares, squares)?));
             }
             _ => return Err(SqlError::internal("a damaged part of a variance")),
         }
         Ok(())
     }
 
-    /// The sums of exact values and of their squares.
-    fn sums(&self) -> (Value, Value) {
-        let numeric = |int: i128| Value::Numeric(Numeric::from(int));
-        let of_ints = || (numeric(self.ints.0), numeric(self.ints.1));
-        self.exact.clone().unwrap_or_else(of_ints)
+    /// Takes out a value that was taken in. False if that can't be done, and then nothing is known
+    /// any more.
+    pub(super) fn take_out(&mut self, datum: Datum<'_>) -> bool {
+        self.count -= 1;
+        match (datum, datum.as_i64(), &mut self.exact) {
+            (_, Some(int), None) => {
+                let int = i128::from(int);
+                let sums = self.ints.0.checked_sub(int).zip(self.ints.1.checked_sub(int * int));
+                sums.map(|sums| self.ints = sums).is_some()
+            }
+            (Datum::Numeric(value), None, Some(exact)) => {
+                let small =
+                    value.small().and_then(|small| small.checked_mul(small).zip(Some(small)));
+                small.is_some_and(|(square, small)| {
+                    exact.0.take_out_small(small) && exact.1.take_out_small(square)
+                })
+            }
+            _ => false,
+        }
     }
 
-    fn add_numeric(&mut self, value: Numeric) -> Result<()> {
-        if !matches!(value.as_ref().parts(), Parts::Finite(_)) {
+    /// The sums of exact values and of their squares.
+    fn sums(&self) -> Result<(Numeric, Numeric)> {
+        Ok(match &self.exact {
+            Some(exact) => (exact.0.total()?, exact.1.total()?),
+            None => (Numeric::from(self.ints.0), Numeric::from(self.ints.1)),
+        })
+    }
+
+    fn add_numeric(&mut self, value: NumericRef<'_>) -> Result<()> {
+        if let Some(small) = value.small()
+            && let Some(square) = small.checked_mul(small)
+        {
+            let exact = self.exact.get_or_insert_default();
+            exact.0.add_small(small)?;
+            exact.1.add_small(square)?;
+            return Ok(());
+        }
+        if !is_finite(value) {
             self.is_special = true;
             return Ok(());
         }
-        let zero = || Value::Numeric(Numeric::from(0i64));
-        let (sum, squares) = self.exact.get_or_insert_with(|| (zero(), zero()));
-        let value = Datum::Numeric(value.as_ref());
-        let square = arith::apply(Arith::Mul, value, value)?;
-        *sum = arith::apply(Arith::Add, sum.as_datum(), value)?;
-        *squares = arith::apply(Arith::Add, squares.as_datum(), square.as_datum())?;
+        self.add_sums(value, value.mul(value)?.as_ref())
+    }
+
+    fn add_sums(&mut self, sum: NumericRef<'_>, squares: NumericRef<'_>) -> Result<()> {
+        let exact = self.exact.get_or_insert_default();
+        exact.0.add(sum)?;
+        exact.1.add(squares)?;
         Ok(())
     }
 
@@ -135,30 +163,28 @@ impl Moments {
         if self.is_special {
             return Ok(Value::Numeric(Numeric::nan()));
         }
-        let numeric = |int: i128| Value::Numeric(Numeric::from(int));
-        let (sum, squares) = &self.sums();
-        let apply = |op, a: &Value, b: &Value| arith::apply(op, a.as_datum(), b.as_datum());
+        let (sum, squares) = self.sums()?;
         let count = i128::from(self.count);
-        let difference = apply(
-            Arith::Sub,
-            &apply(Arith::Mul, &numeric(count), squares)?,
-            &apply(Arith::Mul, sum, sum)?,
-        )?;
-        if !difference.sql_cmp(&numeric(0)).is_some_and(|order| order.is_gt()) {
-            return Ok(numeric(0));
+        let more = Numeric::from(count).as_ref().mul(squares.as_ref())?;
+        let difference = more.as_ref().sub(sum.as_ref().mul(sum.as_ref())?.as_ref())?;
+        if difference.as_ref().signum() <= 0 {
+            return Ok(Value::Numeric(Numeric::from(0i64)));
         }
-        let divisor = numeric(count * if is_sample { count - 1 } else { count });
-        match apply(Arith::Div, &difference, &divisor)? {
-            Value::Numeric(variance) if is_root => {
-                let dscale = match variance.as_ref().parts() {
-                    Parts::Finite(decimal) => decimal.dscale,
-                    _ => 0,
-                };
-                Ok(Value::Numeric(variance.as_ref().square_root(dscale)?))
-            }
-            variance => Ok(variance),
+        let divisor = Numeric::from(count * i128::from(self.count - i64::from(is_sample)));
+        let variance = difference.as_ref().div(divisor.as_ref())?;
+        if !is_root {
+            return Ok(Value::Numeric(variance));
         }
+        let dscale = match variance.as_ref().parts() {
+            Parts::Finite(decimal) => decimal.dscale,
+            _ => 0,
+        };
+        Ok(Value::Numeric(variance.as_ref().square_root(dscale)?))
     }
+}
+
+fn is_finite(number: NumericRef<'_>) -> bool {
+    matches!(number.parts(), Parts::Finite(_))
 }
 
 impl FloatMoments {

@@ -49,6 +49,25 @@ impl Sum {
         Ok(0)
     }
 
+    /// Takes out a value that was taken in. False if that can't be done, and then nothing is known
+    /// any more.
+    pub(super) fn take_out(&mut self, datum: Datum<'_>) -> bool {
+        self.count -= 1;
+        match (datum, self.other.as_deref()) {
+            (Datum::Numeric(number), _) => self.numbers.take_out(number),
+            (Datum::Other(INTERVAL, less), Some(Value::Other(INTERVAL, sum))) => {
+                let less =
+                    interval(sum).and_then(|sum| interval_math::subtract(sum, interval(less)?));
+                self.other = less.ok().map(|less| Box::new(less.into()));
+                self.other.is_some()
+            }
+            _ => datum
+                .as_i64()
+                .and_then(i64::checked_neg)
+                .is_some_and(|int| self.numbers.add_int(int).is_ok()),
+        }
+    }
+
     pub(super) fn add_small(&mut self, small: Small) -> Result<usize> {
         self.count += 1;
         self.numbers.add_small(small)?;

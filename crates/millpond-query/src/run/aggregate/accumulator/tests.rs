@@ -41,6 +41,34 @@ fn result(function: F, state: &Accumulator, is_float: bool) -> Value {
 }
 
 proptest! {
+    /// A frame that moves over the values: what has left it is as if it had never come.
+    #[test]
+    fn a_value_taken_out_leaves_nothing(values in values(), steps in prop::collection::vec((0usize..3, 0usize..3), 1..40)) {
+        let is_float = values.iter().any(|v| matches!(v, Value::Float4(_) | Value::Float8(_)));
+        let variances = [F::VarPop, F::VarSamp, F::StddevPop, F::StddevSamp];
+        for function in [F::Count, F::Sum, F::Avg].into_iter().chain(variances) {
+            let (mut start, mut end) = (0, 0);
+            let mut state = Accumulator::new(function);
+            for &(leave, come) in &steps {
+                for value in values.iter().skip(end).take(come) {
+                    state.add(function, value.as_datum(), Datum::Null).unwrap();
+                }
+                end = (end + come).min(values.len());
+                for _ in start..(start + leave).min(end) {
+                    let is_out = state.take_out(function, values[start].as_datum());
+                    start += 1;
+                    if !is_out {
+                        state = taken(function, &values[start..end]);
+                    }
+                }
+                let fresh = taken(function, &values[start..end]);
+                let (expected, found) =
+                    (result(function, &fresh, is_float), result(function, &state, is_float));
+                prop_assert_eq!(format!("{:?}", expected), format!("{:?}", found), "{:?}", function);
+            }
+        }
+    }
+
     #[test]
     fn parts_give_what_the_whole_gives(values in values(), cuts in prop::collection::vec(0usize..40, 0..5)) {
         let is_float = values.iter().any(|v| matches!(v, Value::Float4(_) | Value::Float8(_)));
