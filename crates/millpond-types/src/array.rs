@@ -62,6 +62,12 @@ impl<'a> ArrayRef<'a> {
         &self.dimensions
     }
 
+    /// The number of elements that the dimensions say.
+    fn len(&self) -> usize {
+        let lengths = self.dimensions.iter().map(|dimension| dimension.length as usize);
+        if self.dimensions.is_empty() { 0 } else { lengths.fold(1, usize::saturating_mul) }
+    }
+
     /// The elements, in order. It ends where the bytes are damaged.
     pub fn iter(&self) -> impl Iterator<Item = Datum<'a>> + use<'a> {
         let element = self.element;
@@ -129,6 +135,12 @@ impl ArrayBuilder {
         }
         self.bytes.get_mut(start..start + 4)?.copy_from_slice(&length.to_le_bytes());
         Some(())
+    }
+
+    /// Adds all elements of an array of the same type, as they are.
+    pub fn push_all(&mut self, array: &ArrayRef<'_>) {
+        self.count += array.len();
+        self.bytes.extend_from_slice(array.elements);
     }
 
     /// Bytes so far.

@@ -41,11 +41,26 @@ pub fn build<'a>(
 const CHECKED_ELEMENTS: usize = 1 << 15;
 const CHECKED_BYTES: usize = 1 << 20;
 
+/// What comes next in an array that is made.
+#[derive(Debug)]
+pub enum Elements<'a> {
+    /// An element.
+    One(Datum<'a>),
+    /// All those of an array of the same type.
+    AllOf(ArrayRef<'a>),
+}
+
+impl<'a> From<Datum<'a>> for Elements<'a> {
+    fn from(element: Datum<'a>) -> Self {
+        Self::One(element)
+    }
+}
+
 /// The same, for arrays that may be long. `check` is called now and then with the bytes so far.
 pub fn build_checked<'a, E: From<DataException>>(
     oid: u32,
     dimensions: &[Dimension],
-    elements: impl IntoIterator<Item = Datum<'a>>,
+    elements: impl IntoIterator<Item: Into<Elements<'a>>>,
     check: impl Fn(usize) -> Result<(), E>,
 ) -> Result<Value, E> {
     if dimensions.len() > MAX_DIMENSIONS {
@@ -56,7 +71,10 @@ pub fn build_checked<'a, E: From<DataException>>(
     let mut builder = ArrayBuilder::new(if empty { &[] } else { dimensions });
     let (mut elements_left, mut next_bytes) = (CHECKED_ELEMENTS, CHECKED_BYTES);
     for element in elements {
-        builder.push(&element).ok_or_else(too_large)?;
+        match element.into() {
+            Elements::One(element) => builder.push(&element).ok_or_else(too_large)?,
+            Elements::AllOf(array) => builder.push_all(&array),
+        }
         elements_left -= 1;
         if elements_left == 0 || builder.len() >= next_bytes {
             if builder.len() >= 1 << 30 {

@@ -7,7 +7,7 @@ use super::super::value::wrong_arguments;
 use super::{array, built, is_same, type_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, cast};
-use crate::types::array::too_large;
+use crate::types::array::{Elements, too_large};
 use crate::{Datum, Value};
 
 /// An array's type, itself, and the dimension that it has with one element more. NULL is like an
@@ -39,8 +39,8 @@ fn or_empty<'a>(
 pub(super) fn append(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let [of, element] = args else { return Err(wrong_arguments(args.len())) };
     let (oid, array, grown) = or_empty(of, element)?;
-    let before = array.iter().flat_map(ArrayRef::iter);
-    built(oid, &[grown], before.chain(std::iter::once(*element)), env)
+    let before = array.map(Elements::AllOf);
+    built(oid, &[grown], before.into_iter().chain([Elements::One(*element)]), env)
 }
 
 pub(super) fn prepend(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
@@ -50,8 +50,8 @@ pub(super) fn prepend(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         // The element's own subscript, before the array gets back its lower bound.
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
     }
-    let behind = array.iter().flat_map(ArrayRef::iter);
-    built(oid, &[grown], std::iter::once(*element).chain(behind), env)
+    let behind = array.map(Elements::AllOf);
+    built(oid, &[grown], [Elements::One(*element)].into_iter().chain(behind), env)
 }
 
 pub(super) fn concatenate(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
@@ -65,7 +65,7 @@ pub(super) fn concatenate(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
         (_, []) => return Ok(a.to_value()),
         (x, y) => joined(x, y)?,
     };
-    built(type_of(a)?, &dimensions, left.iter().chain(right.iter()), env)
+    built(type_of(a)?, &dimensions, [left, right].map(Elements::AllOf), env)
 }
 
 /// The dimensions of two arrays one behind the other. One may be an element of what the other is.

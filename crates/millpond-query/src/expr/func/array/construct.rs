@@ -12,7 +12,7 @@ use super::super::value::wrong_arguments;
 use super::{array, built};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expr::{Env, Expr, Func, cast};
-use crate::types::array::{build, count_of, too_large};
+use crate::types::array::{Elements, build, count_of, too_large};
 use crate::{Datum, Value};
 
 /// `ARRAY[a, b]`: the array's type, then the elements.
@@ -63,7 +63,7 @@ fn nest(args: &[Datum<'_>], env: &Env<'_>) -> Result<Value> {
     let mut dimensions = SmallVec::<[Dimension; 6]>::new();
     dimensions.push(Dimension { length, lower: 1 });
     dimensions.extend_from_slice(first.dimensions());
-    built(oid, &dimensions, arrays.iter().flat_map(|array| array.iter()), env)
+    built(oid, &dimensions, arrays.into_iter().map(Elements::AllOf), env)
 }
 
 /// `array_fill(value, lengths, lower bounds)`

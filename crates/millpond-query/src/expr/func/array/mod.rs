@@ -16,7 +16,7 @@ use crate::Datum;
 use crate::Value;
 use crate::error::Result;
 use crate::expr::Env;
-use crate::types::array::{array_of, build_checked};
+use crate::types::array::{Elements, array_of, build_checked};
 
 pub(in crate::expr) use construct::{CONSTRUCT, NEST, constructed};
 pub(super) use rows::ROWS;
@@ -31,7 +31,7 @@ use Param::{AnyArray, AnyCompatible, AnyCompatibleArray, AnyElement};
 fn built<'a>(
     oid: u32,
     dimensions: &[Dimension],
-    elements: impl IntoIterator<Item = Datum<'a>>,
+    elements: impl IntoIterator<Item: Into<Elements<'a>>>,
     env: &Env<'_>,
 ) -> Result<Value> {
     build_checked(oid, dimensions, elements, |bytes| {
