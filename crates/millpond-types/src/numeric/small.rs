@@ -252,9 +252,10 @@ fn product(a: i128, b: i128) -> Option<i128> {
 /// A sum of numbers, which is a [`Small`] as long as it fits.
 #[derive(Debug, Clone, Default)]
 pub struct NumericSum {
-    /// The sum of what is in it now.
+    /// The sum of the numbers since the last one that did not fit.
     small: Small,
-    /// How many of these numbers have its scale. (Not kept of scale 0, which any sum has.)
+    /// How many of these numbers have its scale. It holds only while the scale is above 0 and there
+    /// is no rest.
     of_scale: u64,
     /// The sum of what did not fit.
     rest: Option<Box<Numeric>>,

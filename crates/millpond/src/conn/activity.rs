@@ -100,6 +100,10 @@ impl Activity {
     /// The statement's timeout can't strike any more.
     pub(super) fn end(&mut self) {
         self.watch = None;
+        if self.long_text.take().is_some() {
+            // It is needed again if the same statement runs next.
+            self.shown = 0;
+        }
         self.cancel.session().end();
     }
 }

@@ -209,8 +209,8 @@ impl Accumulator {
         Ok(0)
     }
 
-    /// Takes a value out that was taken in before all others. False if that can't be done, and then
-    /// nothing is known any more.
+    /// Takes a value out that was taken in before all others. If it returns false, the state is not
+    /// valid any more, and the caller must begin a new one.
     pub(crate) fn take_out(&mut self, function: F, datum: Datum<'_>) -> bool {
         if datum.is_null() && !takes_null(function) {
             return true;

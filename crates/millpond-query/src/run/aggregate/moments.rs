@@ -46,9 +46,7 @@ impl Moments {
                 match sums {
                     Some(sums) => self.ints = sums,
                     None => {
-                        let (sum, squares) =
-                            (Numeric::from(self.ints.0), Numeric::from(self.ints.1));
-                        self.add_sums(sum.as_ref(), squares.as_ref())?;
+                        self.ints_to_numerics()?;
                         self.add_numeric(Numeric::from(int).as_ref())?;
                     }
                 }
@@ -89,6 +87,7 @@ impl Moments {
             [Datum::Int8(count), Datum::Numeric(sum), Datum::Numeric(squares)] => {
                 self.count += count;
                 if is_finite(sum) {
+                    self.ints_to_numerics()?;
                     self.add_sums(sum, squares)?;
                 } else {
                     self.is_special = true;
@@ -99,8 +98,8 @@ impl Moments {
         Ok(())
     }
 
-    /// Takes out a value that was taken in. False if that can't be done, and then nothing is known
-    /// any more.
+    /// Takes out a value that was taken in. If it returns false, the state is not valid any more,
+    /// and the caller must begin a new one.
     pub(super) fn take_out(&mut self, datum: Datum<'_>) -> bool {
         self.count -= 1;
         match (datum, datum.as_i64(), &mut self.exact) {
@@ -126,6 +125,11 @@ impl Moments {
             Some(exact) => (exact.0.total()?, exact.1.total()?),
             None => (Numeric::from(self.ints.0), Numeric::from(self.ints.1)),
         })
+    }
+
+    fn ints_to_numerics(&mut self) -> Result<()> {
+        let (sum, squares) = std::mem::take(&mut self.ints);
+        self.add_sums(Numeric::from(sum).as_ref(), Numeric::from(squares).as_ref())
     }
 
     fn add_numeric(&mut self, value: NumericRef<'_>) -> Result<()> {

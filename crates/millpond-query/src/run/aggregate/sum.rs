@@ -49,8 +49,8 @@ impl Sum {
         Ok(0)
     }
 
-    /// Takes out a value that was taken in. False if that can't be done, and then nothing is known
-    /// any more.
+    /// Takes out a value that was taken in. If it returns false, the state is not valid any more,
+    /// and the caller must begin a new one.
     pub(super) fn take_out(&mut self, datum: Datum<'_>) -> bool {
         self.count -= 1;
         match (datum, self.other.as_deref()) {

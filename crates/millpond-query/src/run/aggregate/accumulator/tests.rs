@@ -79,8 +79,10 @@ proptest! {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (values.len() + 1)).collect();
             cuts.extend([0, values.len()]);
             cuts.sort_unstable();
-            let mut state = Accumulator::new(function);
-            for range in cuts.windows(2) {
+            let mut ranges = cuts.windows(2);
+            let first = ranges.next().unwrap();
+            let mut state = taken(function, &values[first[0]..first[1]]);
+            for range in ranges {
                 let part = taken(function, &values[range[0]..range[1]]).part().unwrap();
                 state.add_part(function, part.each_ref().map(Value::as_datum)).unwrap();
             }
