@@ -54,7 +54,7 @@ proptest! {
                     state.add(function, value.as_datum(), Datum::Null).unwrap();
                 }
                 end = (end + come).min(values.len());
-                for _ in start..(start + leave).min(end) {
+                for _ in 0..leave.min(end - start) {
                     let is_out = state.take_out(function, values[start].as_datum());
                     start += 1;
                     if !is_out {
