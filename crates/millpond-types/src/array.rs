@@ -62,10 +62,9 @@ impl<'a> ArrayRef<'a> {
         &self.dimensions
     }
 
-    /// The number of elements that the dimensions say.
-    fn len(&self) -> usize {
-        let lengths = self.dimensions.iter().map(|dimension| dimension.length as usize);
-        if self.dimensions.is_empty() { 0 } else { lengths.fold(1, usize::saturating_mul) }
+    /// The bytes that the elements take.
+    pub fn elements_len(&self) -> usize {
+        self.elements.len()
     }
 
     /// The elements, in order. It ends where the bytes are damaged.
@@ -102,7 +101,8 @@ const MOST_ROOM_FOR: usize = 256;
 #[derive(Debug)]
 pub struct ArrayBuilder {
     bytes: Vec<u8>,
-    count: usize,
+    /// Where the elements begin.
+    head: usize,
 }
 
 impl ArrayBuilder {
@@ -116,12 +116,12 @@ impl ArrayBuilder {
             bytes.extend_from_slice(&dimension.length.to_le_bytes());
             bytes.extend_from_slice(&dimension.lower.to_le_bytes());
         }
-        Self { bytes, count: 0 }
+        let head = bytes.len();
+        Self { bytes, head }
     }
 
     /// Adds the next element. `None` if it is too long.
     pub fn push(&mut self, datum: &Datum<'_>) -> Option<()> {
-        self.count += 1;
         if datum.is_null() {
             self.bytes.extend_from_slice(&NULL_LENGTH.to_le_bytes());
             return Some(());
@@ -139,7 +139,6 @@ impl ArrayBuilder {
 
     /// Adds all elements of an array of the same type, as they are.
     pub fn push_all(&mut self, array: &ArrayRef<'_>) {
-        self.count += array.len();
         self.bytes.extend_from_slice(array.elements);
     }
 
@@ -150,7 +149,7 @@ impl ArrayBuilder {
 
     /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.bytes.len() == self.head
     }
 
     /// The array's bytes.

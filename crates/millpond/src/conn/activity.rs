@@ -97,7 +97,7 @@ impl Activity {
         }
     }
 
-    /// The statement's timeout can't strike any more.
+    /// The statement has ended: its timeout can't strike any more, and a long text is dropped.
     pub(super) fn end(&mut self) {
         self.watch = None;
         if self.long_text.take().is_some() {

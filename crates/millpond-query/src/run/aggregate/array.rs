@@ -62,9 +62,8 @@ fn of_arrays(values: &[Value], oid: u32, element: u32, own: Dimension) -> Result
     }
     let mut array = ArrayBuilder::new(&dimensions);
     for part in parts {
-        for datum in part.iter() {
-            push(&mut array, &datum)?;
-        }
+        check_length(array.len() + part.elements_len())?;
+        array.push_all(&part);
     }
     Ok(array)
 }

@@ -40,6 +40,7 @@ pub fn build<'a>(
 /// After how many elements, and how many bytes, a long array asks whether it may go on.
 const CHECKED_ELEMENTS: usize = 1 << 15;
 const CHECKED_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 30;
 
 /// What comes next in an array that is made.
 #[derive(Debug)]
@@ -73,21 +74,32 @@ pub fn build_checked<'a, E: From<DataException>>(
     for element in elements {
         match element.into() {
             Elements::One(element) => builder.push(&element).ok_or_else(too_large)?,
-            Elements::AllOf(array) => builder.push_all(&array),
+            Elements::AllOf(array) => {
+                // They may be many, so their memory is asked for before it is taken.
+                let bytes = builder.len() + array.elements_len();
+                if bytes >= next_bytes {
+                    may_have(bytes, &check)?;
+                }
+                builder.push_all(&array);
+            }
         }
         elements_left -= 1;
         if elements_left == 0 || builder.len() >= next_bytes {
-            if builder.len() >= 1 << 30 {
-                return Err(too_large().into());
-            }
-            check(builder.len())?;
+            may_have(builder.len(), &check)?;
             (elements_left, next_bytes) = (CHECKED_ELEMENTS, builder.len() + CHECKED_BYTES);
         }
     }
-    if builder.len() >= 1 << 30 {
+    if builder.len() >= MAX_BYTES {
         return Err(too_large().into());
     }
     Ok(Value::Other(oid, builder.finish()))
+}
+
+fn may_have<E: From<DataException>>(
+    bytes: usize,
+    check: &impl Fn(usize) -> Result<(), E>,
+) -> Result<(), E> {
+    if bytes >= MAX_BYTES { Err(too_large().into()) } else { check(bytes) }
 }
 
 /// An array of one dimension, with subscripts from 1.
