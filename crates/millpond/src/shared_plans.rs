@@ -24,6 +24,8 @@ use millpond_query::plan::Planned;
 
 /// Texts that are known at most.
 const CAPACITY: usize = 1024;
+/// The most that these may have, in bytes. A plan is some eight times as large as its text.
+const TEXT_BYTES: usize = 1 << 20;
 
 /// What runs a text without the parser.
 #[derive(Debug)]
@@ -85,6 +87,21 @@ struct Known {
     /// All are of this state of the catalog: older ones would keep what is known of dropped tables.
     generation: u64,
     texts: HashMap<Box<[u8]>, Arc<Text>>,
+    /// What the texts have together.
+    bytes: usize,
+}
+
+impl Known {
+    /// Whether there is room for one text more.
+    fn has_room_for(&self, key: &[u8]) -> bool {
+        self.texts.len() < CAPACITY && self.bytes + key.len() <= TEXT_BYTES
+    }
+
+    /// Forgets the texts that no connection uses any more.
+    fn forget_unused(&mut self) {
+        self.texts.retain(|_, text| Arc::strong_count(text) > 1);
+        self.bytes = self.texts.keys().map(|key| key.len()).sum();
+    }
 }
 
 impl SharedPlans {
@@ -107,14 +124,18 @@ impl SharedPlans {
         }
         if text.generation > known.generation {
             known.generation = text.generation;
+            known.bytes = 0;
             _forgotten = std::mem::take(&mut known.texts);
         }
-        if known.texts.len() >= CAPACITY && !known.texts.contains_key(text.key()) {
-            // What no connection uses any more.
-            known.texts.retain(|_, text| Arc::strong_count(text) > 1);
-            if known.texts.len() >= CAPACITY {
+        let is_known = known.texts.contains_key(text.key());
+        if !is_known && !known.has_room_for(text.key()) {
+            known.forget_unused();
+            if !known.has_room_for(text.key()) {
                 return;
             }
+        }
+        if !is_known {
+            known.bytes += text.key().len();
         }
         known.texts.insert(text.key().into(), Arc::clone(text));
     }
@@ -144,5 +165,31 @@ mod tests {
         plans.put(&texts[0]);
         assert!(plans.get(&first, 7).is_none());
         assert_eq!(Arc::strong_count(&texts[0]), 1);
+    }
+
+    #[test]
+    fn texts_have_a_bound_in_bytes() {
+        let plans = SharedPlans::default();
+        let long = |first: u8| {
+            let mut key = vec![b' '; TEXT_BYTES / 4];
+            key[0] = first;
+            Text::new(&key, Compiled::Nothing, 7)
+        };
+        let mut texts: Vec<_> = (0..4).map(long).collect();
+        // Twice: the second time counts nothing.
+        texts.iter().chain(&texts).for_each(|text| plans.put(text));
+        assert!(texts.iter().all(|text| plans.get(text.key(), 7).is_some()));
+        let more = Text::new(b"short", Compiled::Nothing, 7);
+        plans.put(&more);
+        assert!(plans.get(b"short", 7).is_none(), "all are in use");
+        let unused = texts.remove(0).key().to_vec();
+        plans.put(&more);
+        assert!(plans.get(b"short", 7).is_some());
+        assert!(plans.get(&unused, 7).is_none());
+        plans.put(&Text::new(b"new", Compiled::Nothing, 8));
+        let texts: Vec<_> =
+            texts.iter().map(|old| Text::new(old.key(), Compiled::Nothing, 8)).collect();
+        texts.iter().for_each(|text| plans.put(text));
+        assert!(texts.iter().all(|text| plans.get(text.key(), 8).is_some()));
     }
 }

@@ -6,7 +6,8 @@
 //! memory. To leave even the pointer's reference count alone, a statement takes the pointer out
 //! while it runs and puts it back.
 //!
-//! It is bounded: when it is full, the entry that has gone longest without use goes.
+//! It is bounded, by the number of its texts and by their bytes: a plan is some eight times as large
+//! as its text. When it is full, the entry that has gone longest without use goes.
 
 use std::sync::Arc;
 
@@ -42,17 +43,26 @@ pub struct Cache<T> {
     slots: SmallVec<[Slot<T>; INLINE]>,
     clock: u64,
     capacity: usize,
+    /// The most that the keys may have together. One that is longer is kept alone.
+    most_bytes: usize,
+    /// What the keys have, those that are taken out included.
+    bytes: usize,
 }
 
 struct Slot<T> {
-    /// `None` while it is taken out.
+    /// `None` while it is taken out, or when it had to go for its bytes.
     value: Option<Arc<T>>,
+    /// 0 if it had to go.
     used: u64,
+    /// The bytes of its key.
+    bytes: usize,
 }
 
 impl<T: Keyed> Cache<T> {
-    pub fn new(capacity: usize) -> Self {
-        Cache { hashes: SmallVec::new(), slots: SmallVec::new(), clock: 0, capacity }
+    /// For so many texts, whose keys have together at most so many bytes.
+    pub fn new(capacity: usize, most_bytes: usize) -> Self {
+        let (hashes, slots) = (SmallVec::new(), SmallVec::new());
+        Cache { hashes, slots, clock: 0, capacity, most_bytes, bytes: 0 }
     }
 
     /// Takes what is under a key, and says where to put it back.
@@ -64,39 +74,55 @@ impl<T: Keyed> Cache<T> {
         slot.value.take().map(|value| (at, value))
     }
 
-    /// Puts back what was taken from there. If the cache was emptied meanwhile, it stays so.
+    /// Puts back what was taken from there. If the place was emptied meanwhile, it stays so.
     pub fn put_back(&mut self, at: usize, value: Arc<T>) {
-        if let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.value.is_none()) {
+        let out = |slot: &&mut Slot<T>| slot.value.is_none() && slot.used > 0;
+        if let Some(slot) = self.slots.get_mut(at).filter(out) {
             slot.value = Some(value);
         }
     }
 
     /// Puts something under its key.
     pub fn put(&mut self, value: Arc<T>) {
-        let hash = hash_of(value.key());
+        let (hash, bytes) = (hash_of(value.key()), value.key().len());
         self.clock += 1;
         let used = self.clock;
         let at = match self.position(hash, value.key()) {
             Some(at) => at,
             None if self.slots.len() < self.capacity => self.slots.len(),
-            None => {
-                let ages = self.slots.iter().enumerate();
-                ages.min_by_key(|(_, slot)| slot.used).map_or(0, |(at, _)| at)
-            }
+            None => self.oldest(|_| true).unwrap_or(0),
         };
-        let slot = Slot { value: Some(value), used };
+        let slot = Slot { value: Some(value), used, bytes };
+        self.bytes += bytes;
         match (self.hashes.get_mut(at), self.slots.get_mut(at)) {
-            (Some(old_hash), Some(old)) => (*old_hash, *old) = (hash, slot),
+            (Some(old_hash), Some(old)) => {
+                self.bytes -= old.bytes;
+                (*old_hash, *old) = (hash, slot);
+            }
             _ => {
                 self.hashes.push(hash);
                 self.slots.push(slot);
             }
         }
+        while self.bytes > self.most_bytes
+            && let Some(oldest) = self.oldest(|slot| slot.value.is_some() && slot.used < used)
+            && let Some(slot) = self.slots.get_mut(oldest)
+        {
+            self.bytes -= slot.bytes;
+            *slot = Slot { value: None, used: 0, bytes: 0 };
+        }
+    }
+
+    /// Which of these slots has gone longest without use.
+    fn oldest(&self, of_these: impl Fn(&Slot<T>) -> bool) -> Option<usize> {
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| of_these(slot));
+        slots.min_by_key(|(_, slot)| slot.used).map(|(at, _)| at)
     }
 
     pub fn clear(&mut self) {
         self.hashes.clear();
         self.slots.clear();
+        self.bytes = 0;
     }
 
     /// Where a key is, or was before it was taken out.

@@ -96,7 +96,7 @@ impl Keyed for Known {
 
 #[test]
 fn the_cache_is_bounded_and_forgets_the_oldest() {
-    let mut cache = Cache::new(2);
+    let mut cache = Cache::new(2, 100);
     let get = |cache: &mut Cache<Known>, key: &[u8]| {
         let (at, known) = cache.take(key)?;
         let value = known.1;
@@ -116,6 +116,41 @@ fn the_cache_is_bounded_and_forgets_the_oldest() {
     cache.clear();
     cache.put_back(at, taken);
     assert_eq!(get(&mut cache, b"a"), None);
+}
+
+#[test]
+fn the_bytes_of_the_cache_are_bounded() {
+    let mut cache = Cache::new(4, 10);
+    let has = |cache: &mut Cache<Known>, key: &[u8]| match cache.take(key) {
+        Some((at, known)) => {
+            cache.put_back(at, known);
+            true
+        }
+        None => false,
+    };
+    for key in [b"aaaa", b"bbbb"] {
+        cache.put(Arc::new(Known(key, 1)));
+    }
+    // One that is put again counts once.
+    cache.put(Arc::new(Known(b"aaaa", 2)));
+    assert!(has(&mut cache, b"aaaa") && has(&mut cache, b"bbbb"));
+    cache.put(Arc::new(Known(b"ccc", 3)));
+    assert!(!has(&mut cache, b"aaaa"), "used before the others");
+    assert!(has(&mut cache, b"bbbb") && has(&mut cache, b"ccc"));
+    // One that is taken out stays in its place.
+    let (at, taken) = cache.take(b"bbbb").expect("there");
+    cache.put(Arc::new(Known(b"aaaa", 4)));
+    assert!(!has(&mut cache, b"ccc"));
+    cache.put_back(at, taken);
+    assert!(has(&mut cache, b"aaaa") && has(&mut cache, b"bbbb"));
+    // Too long for all of it: kept alone, and the room is as before when it is gone.
+    cache.put(Arc::new(Known(b"longer than ten", 5)));
+    assert!(has(&mut cache, b"longer than ten"));
+    assert!(!has(&mut cache, b"aaaa") && !has(&mut cache, b"bbbb"));
+    for key in [b"aaaa", b"bbbb"] {
+        cache.put(Arc::new(Known(key, 6)));
+    }
+    assert!(has(&mut cache, b"aaaa") && has(&mut cache, b"bbbb"));
 }
 
 /// Pieces of SQL, put together at random: what matters is how they touch.

@@ -20,6 +20,8 @@ use millpond_types::format::{FormatOptions, text};
 
 /// Plans kept behind the lexer, for one connection.
 const CACHED_PLANS: usize = 256;
+/// The most that their texts may have, in bytes.
+const CACHED_TEXT_BYTES: usize = 256 << 10;
 
 /// The texts of one connection, and what the lexer has made of the last one.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(super) enum Known {
 
 impl Texts {
     pub(super) fn new() -> Self {
-        let (cache, key) = (Cache::new(CACHED_PLANS), Vec::new());
+        let (cache, key) = (Cache::new(CACHED_PLANS, CACHED_TEXT_BYTES), Vec::new());
         Self { cache, key, literals: Literals::new(), renewed: None }
     }
 

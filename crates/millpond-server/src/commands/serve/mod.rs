@@ -8,6 +8,7 @@ use crate::net::{ListenError, Listener};
 use crate::run::{Server, ServerConfig};
 use millpond::settings::ConfigurationFiles;
 use millpond::{Database, Settings, SqlError};
+use millpond_sync::heap;
 use signals::{Request, Signals};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -105,6 +106,8 @@ fn run(options: &Serve) -> Result<(), ServeError> {
 
 /// How often a server that waits for its last session checks whether that session has ended.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often the system gets back the memory that statements have freed. It takes milliseconds.
+const GIVE_BACK: Duration = Duration::from_secs(60);
 
 /// Returns when the sessions must end, with the time limit for that.
 fn serve_until_stopped(
@@ -114,7 +117,7 @@ fn serve_until_stopped(
 ) -> Option<Duration> {
     let mut smart = false;
     loop {
-        match signals.wait(smart.then_some(LOOK)) {
+        match signals.wait(Some(if smart { LOOK } else { GIVE_BACK })) {
             Some(Request::Reload) => {
                 tracing::info!("received SIGHUP, reloading configuration files");
                 database.reload_configuration();
@@ -130,7 +133,8 @@ fn serve_until_stopped(
                 tracing::info!("received fast shutdown request");
                 break;
             }
-            None => {}
+            None if smart => {}
+            None => heap::give_back_free(),
         }
         if smart && server.sessions() == 0 {
             break;
