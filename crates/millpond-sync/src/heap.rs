@@ -22,3 +22,31 @@ pub fn give_back_free() {
         libc::malloc_trim(0);
     }
 }
+
+// ThreadSanitizer brings an allocator of its own.
+#[cfg(test)]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(any(miri, tsan, millpond_portable))))]
+mod tests {
+    use super::give_back_free;
+
+    /// The memory that the process has of the system, in kB.
+    fn resident_kb() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn memory_between_pieces_in_use_is_given_back() {
+        const KB: usize = 1 << 10;
+        const PIECES: usize = 96 << 10;
+        // What is left of each megabyte keeps the heap from becoming shorter.
+        let mut pieces: Vec<_> = (0..PIECES).map(|_| Some(vec![1u8; KB])).collect();
+        pieces.iter_mut().enumerate().filter(|(n, _)| n % 1024 > 0).for_each(|(_, p)| *p = None);
+        let before = resident_kb();
+        give_back_free();
+        let after = resident_kb();
+        assert!(after + PIECES / 2 < before, "{before} kB, then {after}");
+        assert!(pieces.iter().flatten().all(|piece| piece.len() == KB));
+    }
+}

@@ -6,8 +6,8 @@
 //! memory. To leave even the pointer's reference count alone, a statement takes the pointer out
 //! while it runs and puts it back.
 //!
-//! It is bounded, by the number of its texts and by their bytes: a plan is some eight times as large
-//! as its text. When it is full, the entry that has gone longest without use goes.
+//! It is bounded, by the number of its texts and by their bytes: a plan is some eight times as
+//! large as its text. When it is full, the entry that has gone longest without use goes.
 
 use std::sync::Arc;
 
@@ -70,8 +70,9 @@ impl<T: Keyed> Cache<T> {
         let at = self.position(hash_of(key), key)?;
         self.clock += 1;
         let slot = self.slots.get_mut(at)?;
+        let value = slot.value.take()?;
         slot.used = self.clock;
-        slot.value.take().map(|value| (at, value))
+        Some((at, value))
     }
 
     /// Puts back what was taken from there. If the place was emptied meanwhile, it stays so.
