@@ -3,50 +3,48 @@
 //! glibc keeps what was freed between pieces that are in use. After a statement with many small
 //! pieces, that may be hundreds of megabytes. The next statement takes its memory beside them, so
 //! the process outgrows the bound of its control group although no statement outgrew its own.
+//! [`give_back_free`] returns this memory.
 //!
-//! It also keeps what was freed behind them: up to 64 MB for each arena, of which there may be
-//! eight for each core. So a server whose statements run now on one thread and now on another
-//! grows for hours, until each arena has once had a large statement.
+//! It also keeps what was freed at the end of an arena, of which it makes up to eight for each
+//! core: 128 kB at first, but up to 64 MB after larger pieces were freed. Nothing returns this
+//! later, so [`bound_what_is_kept`] says how much it may be.
 //!
 //! Other allocators decide for themselves, so here nothing happens for them.
 #![allow(unsafe_code)]
 
-/// Gives back what the allocator holds and no thread uses. It takes the locks of all of the
-/// allocator's arenas, one after the other, and milliseconds for each 100 MB that it gives back. So
-/// it is for times after much memory was freed.
+/// Free memory at the end of an arena, above which the arena becomes smaller.
+#[cfg(all(target_os = "linux", target_env = "gnu", not(miri), not(millpond_portable)))]
+const KEPT_BYTES: i32 = 8 << 20;
+/// Larger pieces have memory of their own, which the system gets back as soon as they are freed. A
+/// growing one is moved by the system, which copies nothing.
+#[cfg(all(target_os = "linux", target_env = "gnu", not(miri), not(millpond_portable)))]
+const OWN_MEMORY_BYTES: i32 = 4 << 20;
+
+/// Bounds what each arena of the allocator keeps at its end, for the whole process. Returns whether
+/// that was done. It is not done if the process has a second thread, nor for another allocator.
+pub fn bound_what_is_kept() -> bool {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri), not(millpond_portable)))]
+    if std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1) {
+        // SAFETY: glibc wants no other thread to allocate meanwhile. The only thread is here, and
+        // starts none. A value that glibc refuses leaves all as it was.
+        return unsafe {
+            // Either of them keeps glibc from changing both.
+            libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MEMORY_BYTES) == 1
+                && libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES) == 1
+        };
+    }
+    false
+}
+
+/// Gives back what the allocator holds between pieces that are in use. It takes the locks of all of
+/// the allocator's arenas, one after the other, and asks the system once for each free piece of a
+/// page or more. That is milliseconds, so it is for times after much memory was freed, or once a
+/// minute.
 pub fn give_back_free() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri), not(millpond_portable)))]
     // SAFETY: the function may be called at any time from any thread. Its argument is the number of
     // bytes that the heap's end may keep.
     unsafe {
         libc::malloc_trim(0);
-    }
-}
-
-// ThreadSanitizer brings an allocator of its own.
-#[cfg(test)]
-#[cfg(all(target_os = "linux", target_env = "gnu", not(any(miri, tsan, millpond_portable))))]
-mod tests {
-    use super::give_back_free;
-
-    /// The memory that the process has of the system, in kB.
-    fn resident_kb() -> usize {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    }
-
-    #[test]
-    fn memory_between_pieces_in_use_is_given_back() {
-        const KB: usize = 1 << 10;
-        const PIECES: usize = 96 << 10;
-        // What is left of each megabyte keeps the heap from becoming shorter.
-        let mut pieces: Vec<_> = (0..PIECES).map(|_| Some(vec![1u8; KB])).collect();
-        pieces.iter_mut().enumerate().filter(|(n, _)| n % 1024 > 0).for_each(|(_, p)| *p = None);
-        let before = resident_kb();
-        give_back_free();
-        let after = resident_kb();
-        assert!(after + PIECES / 2 < before, "{before} kB, then {after}");
-        assert!(pieces.iter().flatten().all(|piece| piece.len() == KB));
     }
 }

@@ -24,7 +24,7 @@ use millpond_query::plan::Planned;
 
 /// Texts that are known at most.
 const CAPACITY: usize = 1024;
-/// The most that these may have, in bytes. A plan is some eight times as large as its text.
+/// The most that these take, in bytes. A plan is some eight times as large as its text.
 const TEXT_BYTES: usize = 1 << 20;
 
 /// What runs a text without the parser.
@@ -87,7 +87,7 @@ struct Known {
     /// All are of this state of the catalog: older ones would keep what is known of dropped tables.
     generation: u64,
     texts: HashMap<Box<[u8]>, Arc<Text>>,
-    /// What the texts have together.
+    /// What the texts take together.
     bytes: usize,
 }
 
@@ -97,10 +97,13 @@ impl Known {
         self.texts.len() < CAPACITY && self.bytes + key.len() <= TEXT_BYTES
     }
 
-    /// Forgets the texts that no connection uses any more.
-    fn forget_unused(&mut self) {
-        self.texts.retain(|_, text| Arc::strong_count(text) > 1);
-        self.bytes = self.texts.keys().map(|key| key.len()).sum();
+    /// Takes out the texts that no connection's cache has. The texts of prepared statements are
+    /// among them, since connections keep their plans alone.
+    fn take_unused(&mut self) -> HashMap<Box<[u8]>, Arc<Text>> {
+        let unused: HashMap<_, _> =
+            self.texts.extract_if(|_, text| Arc::strong_count(text) == 1).collect();
+        self.bytes -= unused.keys().map(|key| key.len()).sum::<usize>();
+        unused
     }
 }
 
@@ -117,7 +120,7 @@ impl SharedPlans {
             return;
         }
         // Dropped after the lock has been given back.
-        let _forgotten;
+        let (_older, _unused);
         let mut known = self.known.lock();
         if text.generation < known.generation {
             return;
@@ -125,11 +128,11 @@ impl SharedPlans {
         if text.generation > known.generation {
             known.generation = text.generation;
             known.bytes = 0;
-            _forgotten = std::mem::take(&mut known.texts);
+            _older = std::mem::take(&mut known.texts);
         }
         let is_known = known.texts.contains_key(text.key());
         if !is_known && !known.has_room_for(text.key()) {
-            known.forget_unused();
+            _unused = known.take_unused();
             if !known.has_room_for(text.key()) {
                 return;
             }
@@ -176,8 +179,11 @@ mod tests {
             Text::new(&key, Compiled::Nothing, 7)
         };
         let mut texts: Vec<_> = (0..4).map(long).collect();
-        // Twice: the second time counts nothing.
-        texts.iter().chain(&texts).for_each(|text| plans.put(text));
+        // Again and again: each text counts once.
+        for _ in 0..3 {
+            texts[..3].iter().for_each(|text| plans.put(text));
+        }
+        plans.put(&texts[3]);
         assert!(texts.iter().all(|text| plans.get(text.key(), 7).is_some()));
         let more = Text::new(b"short", Compiled::Nothing, 7);
         plans.put(&more);
@@ -186,10 +192,11 @@ mod tests {
         plans.put(&more);
         assert!(plans.get(b"short", 7).is_some());
         assert!(plans.get(&unused, 7).is_none());
+        // A new state of the catalog leaves all of the room.
         plans.put(&Text::new(b"new", Compiled::Nothing, 8));
-        let texts: Vec<_> =
-            texts.iter().map(|old| Text::new(old.key(), Compiled::Nothing, 8)).collect();
+        texts = texts.iter().map(|old| Text::new(old.key(), Compiled::Nothing, 8)).collect();
         texts.iter().for_each(|text| plans.put(text));
         assert!(texts.iter().all(|text| plans.get(text.key(), 8).is_some()));
+        assert!(plans.get(b"new", 8).is_some(), "there is room for one that is not in use");
     }
 }

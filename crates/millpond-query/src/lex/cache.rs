@@ -43,23 +43,23 @@ pub struct Cache<T> {
     slots: SmallVec<[Slot<T>; INLINE]>,
     clock: u64,
     capacity: usize,
-    /// The most that the keys may have together. One that is longer is kept alone.
+    /// The most that the keys may take together. One that is longer is kept alone.
     most_bytes: usize,
-    /// What the keys have, those that are taken out included.
+    /// What the keys take, those that are out included.
     bytes: usize,
 }
 
 struct Slot<T> {
-    /// `None` while it is taken out, or when it had to go for its bytes.
+    /// `None` while it is taken out, and in an empty slot.
     value: Option<Arc<T>>,
-    /// 0 if it had to go.
+    /// 0 in an empty slot.
     used: u64,
     /// The bytes of its key.
     bytes: usize,
 }
 
 impl<T: Keyed> Cache<T> {
-    /// For so many texts, whose keys have together at most so many bytes.
+    /// A cache of at most `capacity` values, whose keys take at most `most_bytes` together.
     pub fn new(capacity: usize, most_bytes: usize) -> Self {
         let (hashes, slots) = (SmallVec::new(), SmallVec::new());
         Cache { hashes, slots, clock: 0, capacity, most_bytes, bytes: 0 }
@@ -80,6 +80,14 @@ impl<T: Keyed> Cache<T> {
         let out = |slot: &&mut Slot<T>| slot.value.is_none() && slot.used > 0;
         if let Some(slot) = self.slots.get_mut(at).filter(out) {
             slot.value = Some(value);
+        }
+    }
+
+    /// Empties the place of what was taken from there and is not put back.
+    pub fn forget(&mut self, at: usize) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            self.bytes -= slot.bytes;
+            *slot = Slot { value: None, used: 0, bytes: 0 };
         }
     }
 
@@ -107,10 +115,8 @@ impl<T: Keyed> Cache<T> {
         }
         while self.bytes > self.most_bytes
             && let Some(oldest) = self.oldest(|slot| slot.value.is_some() && slot.used < used)
-            && let Some(slot) = self.slots.get_mut(oldest)
         {
-            self.bytes -= slot.bytes;
-            *slot = Slot { value: None, used: 0, bytes: 0 };
+            self.forget(oldest);
         }
     }
 
@@ -118,6 +124,11 @@ impl<T: Keyed> Cache<T> {
     fn oldest(&self, of_these: impl Fn(&Slot<T>) -> bool) -> Option<usize> {
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| of_these(slot));
         slots.min_by_key(|(_, slot)| slot.used).map(|(at, _)| at)
+    }
+
+    /// What the keys take together.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn clear(&mut self) {

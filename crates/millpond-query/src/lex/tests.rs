@@ -137,8 +137,9 @@ fn the_bytes_of_the_cache_are_bounded() {
     cache.put(Arc::new(Known(b"ccc", 3)));
     assert!(!has(&mut cache, b"aaaa"), "used before the others");
     assert!(has(&mut cache, b"bbbb") && has(&mut cache, b"ccc"));
-    // One that is taken out stays in its place.
+    // One that is taken out stays in its place, also if it is the oldest.
     let (at, taken) = cache.take(b"bbbb").expect("there");
+    assert!(has(&mut cache, b"ccc"));
     cache.put(Arc::new(Known(b"aaaa", 4)));
     assert!(!has(&mut cache, b"ccc"));
     cache.put_back(at, taken);
@@ -151,6 +152,26 @@ fn the_bytes_of_the_cache_are_bounded() {
         cache.put(Arc::new(Known(key, 6)));
     }
     assert!(has(&mut cache, b"aaaa") && has(&mut cache, b"bbbb"));
+    // An empty place is filled before another one is emptied, also if it was asked for since.
+    assert!(!has(&mut cache, b"ccc"));
+    for key in [b"d", b"e"] {
+        cache.put(Arc::new(Known(key, 7)));
+    }
+    for key in [&b"aaaa"[..], b"bbbb", b"d", b"e"] {
+        assert!(has(&mut cache, key), "{key:?}");
+    }
+    // What is forgotten has no place to come back to, and takes no room.
+    let (at, taken) = cache.take(b"aaaa").expect("there");
+    cache.forget(at);
+    cache.put_back(at, taken);
+    assert!(!has(&mut cache, b"aaaa"));
+    cache.put(Arc::new(Known(b"ffff", 8)));
+    assert!(has(&mut cache, b"bbbb") && has(&mut cache, b"ffff"));
+    cache.clear();
+    for key in [&b"aaaaa"[..], b"bbbbb"] {
+        cache.put(Arc::new(Known(key, 9)));
+    }
+    assert!(has(&mut cache, b"aaaaa") && has(&mut cache, b"bbbbb"));
 }
 
 /// Pieces of SQL, put together at random: what matters is how they touch.

@@ -21,8 +21,14 @@ use millpond_query::sink::ColumnDesc;
 /// Texts kept by a connection whose client prepares the same ones over and over (`-M extended`,
 /// most drivers).
 const RECENT_STATEMENTS: usize = 64;
-/// Longer texts are not worth their memory.
+/// Longer texts, or more declared types, are not worth their memory.
 const RECENT_TEXT_BYTES: usize = 4 << 10;
+const RECENT_PARAM_TYPES: usize = 256;
+
+/// Whether a statement's plan is kept for clients that prepare it again.
+fn is_short(sql: &str, param_types: &[Option<DataType>]) -> bool {
+    sql.len() <= RECENT_TEXT_BYTES && param_types.len() <= RECENT_PARAM_TYPES
+}
 
 /// A prepared statement. It belongs to the connection that prepared it.
 #[derive(Debug)]
@@ -134,7 +140,7 @@ impl PreparedStatements {
         let prepared = Arc::new(prepared);
         if let Body::Planned(_) = prepared.body
             && standard_strings
-            && sql.len() <= RECENT_TEXT_BYTES
+            && is_short(sql, param_types)
         {
             if self.recent.len() >= RECENT_STATEMENTS {
                 self.recent.clear();
@@ -257,7 +263,7 @@ fn share_plan(
     param_types: &[Option<DataType>],
     planned: &Arc<Planned>,
 ) {
-    if sql.len() <= RECENT_TEXT_BYTES
+    if is_short(sql, param_types)
         && session.settings.standard_strings()
         && session.engine.sees_the_latest_catalog()
     {

@@ -20,7 +20,7 @@ use millpond_types::format::{FormatOptions, text};
 
 /// Plans kept behind the lexer, for one connection.
 const CACHED_PLANS: usize = 256;
-/// The most that their texts may have, in bytes.
+/// The most that their texts take, in bytes.
 const CACHED_TEXT_BYTES: usize = 256 << 10;
 
 /// The texts of one connection, and what the lexer has made of the last one.
@@ -67,7 +67,12 @@ impl Texts {
         self.renewed = None;
         match self.cache.take(&self.key) {
             Some((at, text)) if text.generation == generation => Known::Lasting(at, text),
-            _ => self.find_out(session, sql, generation),
+            older => {
+                if let Some((at, _)) = older {
+                    self.cache.forget(at);
+                }
+                self.find_out(session, sql, generation)
+            }
         }
     }
 
@@ -248,6 +253,29 @@ mod tests {
         }
         let rows = connection.query("select count(*) from t", &[]).unwrap();
         assert_eq!(rows.rows, [[crate::Value::Int8(0)]]);
+    }
+
+    #[test]
+    fn a_text_that_has_no_lasting_plan_any_more_takes_no_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::default().with("shared_buffers", "4MB").unwrap();
+        let database = Database::open(dir.path(), settings).unwrap();
+        let (mut old, mut new) = (database.connect().unwrap(), database.connect().unwrap());
+        new.batch("create table t (k int, v int); insert into t values (1, 0), (2, 0)").unwrap();
+        let text = "select v from t where k = 1";
+        old.batch("begin isolation level repeatable read").unwrap();
+        let before = old.texts.cache.bytes();
+        old.batch(text).unwrap();
+        assert!(old.texts.cache.bytes() > before);
+        // The snapshot sees a version for which the index has no entry, so the plan lasts no longer
+        // than the transaction.
+        new.batch("update t set v = 1 where k = 1").unwrap();
+        new.batch("create index on t (k)").unwrap();
+        old.batch(text).unwrap();
+        assert_eq!(old.texts.cache.bytes(), before);
+        old.batch("commit").unwrap();
+        old.batch(text).unwrap();
+        assert!(old.texts.cache.bytes() > before);
     }
 
     #[cfg(feature = "datafusion")]

@@ -48,6 +48,7 @@ fn spoken(error: &SqlError) -> String {
 
 /// Serves until a signal stops the server.
 pub fn serve(options: &Serve) -> ExitCode {
+    heap::bound_what_is_kept();
     match run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -106,7 +107,7 @@ fn run(options: &Serve) -> Result<(), ServeError> {
 
 /// How often a server that waits for its last session checks whether that session has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often the system gets back the memory that statements have freed. It takes milliseconds.
+/// How often freed memory is given back to the system. It takes milliseconds.
 const GIVE_BACK: Duration = Duration::from_secs(60);
 
 /// Returns when the sessions must end, with the time limit for that.
