@@ -11,11 +11,14 @@ const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
 
 fn main() {
-    assert_eq!(bound_what_is_kept(), IS_GLIBC, "the process has one thread");
-    if !IS_GLIBC {
-        println!("skipped: the allocator is not glibc's");
+    // Emulators have threads of their own, and not all of them tell how much memory is in use.
+    let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    if !IS_GLIBC || threads != 1 || resident().is_none() {
+        println!("skipped: the allocator is not glibc's, or the system does not tell what it has");
+        assert_eq!(bound_what_is_kept(), IS_GLIBC && threads == 1);
         return;
     }
+    assert!(bound_what_is_kept());
     // Threads have arenas of their own.
     std::thread::spawn(the_end_of_an_arena_is_given_back_when_it_is_freed).join().unwrap();
     std::thread::spawn(memory_between_pieces_in_use_is_given_back).join().unwrap();
@@ -23,10 +26,10 @@ fn main() {
 }
 
 /// The resident anonymous memory of the process.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * KB
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * KB)
 }
 
 fn pieces(bytes: usize) -> Vec<Option<Vec<u8>>> {
@@ -36,10 +39,10 @@ fn pieces(bytes: usize) -> Vec<Option<Vec<u8>>> {
 fn the_end_of_an_arena_is_given_back_when_it_is_freed() {
     // Without the bounds, glibc would from now on keep twice as much.
     drop(vec![1u8; 24 * MB]);
-    let before = resident();
+    let before = resident().unwrap();
     // Nothing comes to lie behind them.
     drop(pieces(32 * MB));
-    let after = resident();
+    let after = resident().unwrap();
     assert!(after < before + 12 * MB, "{before} bytes, then {after}");
 }
 
@@ -47,9 +50,9 @@ fn memory_between_pieces_in_use_is_given_back() {
     // What is left of each megabyte keeps the arena from becoming smaller.
     let mut pieces = pieces(96 * MB);
     pieces.iter_mut().enumerate().filter(|(n, _)| n % 1024 > 0).for_each(|(_, p)| *p = None);
-    let before = resident();
+    let before = resident().unwrap();
     give_back_free();
-    let after = resident();
+    let after = resident().unwrap();
     assert!(after + 48 * MB < before, "{before} bytes, then {after}");
     assert!(pieces.iter().flatten().all(|piece| piece.len() == KB));
 }

@@ -98,11 +98,11 @@ impl Known {
     }
 
     /// Takes out the texts that no connection's cache has. The texts of prepared statements are
-    /// among them, since connections keep their plans alone.
-    fn take_unused(&mut self) -> HashMap<Box<[u8]>, Arc<Text>> {
-        let unused: HashMap<_, _> =
+    /// among them, since connections keep only their plans.
+    fn take_unused(&mut self) -> Vec<(Box<[u8]>, Arc<Text>)> {
+        let unused: Vec<_> =
             self.texts.extract_if(|_, text| Arc::strong_count(text) == 1).collect();
-        self.bytes -= unused.keys().map(|key| key.len()).sum::<usize>();
+        self.bytes -= unused.iter().map(|(key, _)| key.len()).sum::<usize>();
         unused
     }
 }
@@ -120,7 +120,7 @@ impl SharedPlans {
             return;
         }
         // Dropped after the lock has been given back.
-        let (_older, _unused);
+        let (_older, _unused, _replaced);
         let mut known = self.known.lock();
         if text.generation < known.generation {
             return;
@@ -140,7 +140,7 @@ impl SharedPlans {
         if !is_known {
             known.bytes += text.key().len();
         }
-        known.texts.insert(text.key().into(), Arc::clone(text));
+        _replaced = known.texts.insert(text.key().into(), Arc::clone(text));
     }
 }
 

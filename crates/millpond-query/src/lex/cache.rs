@@ -83,7 +83,7 @@ impl<T: Keyed> Cache<T> {
         }
     }
 
-    /// Empties the place of what was taken from there and is not put back.
+    /// Empties the slot of a value that was taken out and will not come back.
     pub fn forget(&mut self, at: usize) {
         if let Some(slot) = self.slots.get_mut(at) {
             self.bytes -= slot.bytes;

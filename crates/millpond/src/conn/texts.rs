@@ -274,6 +274,7 @@ mod tests {
         old.batch(text).unwrap();
         assert_eq!(old.texts.cache.bytes(), before);
         old.batch("commit").unwrap();
+        let before = old.texts.cache.bytes();
         old.batch(text).unwrap();
         assert!(old.texts.cache.bytes() > before);
     }

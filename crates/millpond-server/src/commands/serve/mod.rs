@@ -48,7 +48,9 @@ fn spoken(error: &SqlError) -> String {
 
 /// Serves until a signal stops the server.
 pub fn serve(options: &Serve) -> ExitCode {
-    heap::bound_what_is_kept();
+    if !heap::bound_what_is_kept() {
+        tracing::debug!("the allocator decides how much freed memory it keeps");
+    }
     match run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
