@@ -246,7 +246,8 @@ fn known_plan(
     param_types: &[Option<DataType>],
     generation: u64,
 ) -> Option<Arc<Planned>> {
-    if session.block == Block::Failed
+    if !is_short(sql, param_types)
+        || session.block == Block::Failed
         || !session.settings.standard_strings()
         || !session.engine.sees_the_latest_catalog()
     {
