@@ -153,7 +153,11 @@ pub(crate) fn each_value(
     };
     match list {
         KeyList::Items(parts) => {
-            parts.iter().try_for_each(|part| fitting(part.ty, part.expr.eval(env)?.datum()))
+            let mut held = Val::null();
+            for part in parts {
+                fitting(part.ty, part.expr.operand(env, &mut held)?)?;
+            }
+            Ok(())
         }
         KeyList::Array(part) => {
             let value = part.expr.eval(env)?;

@@ -48,9 +48,11 @@ type Next<'a> = (NextColumn<'a>, Option<NextColumn<'a>>);
 
 const ANY: Next<'static> = (NextColumn::Any, None);
 
-/// Where the ends of a range are among the bytes.
+/// Where the ends of a range are among the bytes. They may share some.
 #[derive(Debug, Clone, Copy)]
 struct Span {
+    /// [`first_bytes`] of the lower end: most comparisons need no more.
+    first: u64,
     lower: (usize, usize),
     upper: (usize, usize),
     /// It is a whole key of a unique index, and that is its lower end.
@@ -138,10 +140,39 @@ impl KeyRanges {
         let Some(list) = &bounds.list else { return self.push(index, &equal, next) };
         let mut held = KeyVals::new();
         let Some(then) = exact(&bounds.then, env, &mut held)? else { return Ok(()) };
-        each_value(list, env, &mut |value| {
-            let key = equal.iter().copied().chain([value]).chain(then.iter().copied());
-            self.push(index, &key.collect::<Key<'_>>(), next)
+        let is_whole = !has_range && pattern.is_none();
+        each_value(list, env, &mut |value| match is_whole {
+            true => self.put(index, &equal, value, &then),
+            false => {
+                let key = equal.iter().copied().chain([value]).chain(then.iter().copied());
+                self.push(index, &key.collect::<Key<'_>>(), next)
+            }
         })
+    }
+
+    /// Puts the keys that begin with these values to the others. Nothing is copied: a list may be
+    /// long.
+    fn put(
+        &mut self,
+        index: &IndexDef,
+        equal: &[Datum<'_>],
+        value: Datum<'_>,
+        then: &[Datum<'_>],
+    ) -> Result<()> {
+        let start = self.bytes.len();
+        let mut has_null = false;
+        for (column, value) in equal.iter().chain([&value]).chain(then).enumerate() {
+            has_null |= value.is_null();
+            let encoded = index.keys.encode_column(column, value, &mut self.bytes);
+            encoded.map_err(|error| SqlError::internal(error.to_string()))?;
+        }
+        let end = self.bytes.len();
+        self.bytes.push(AFTER);
+        let is_whole = index.unique && equal.len() + 1 + then.len() == index.columns.len();
+        let first = first_bytes(self.bytes.get(start..end).unwrap_or_default());
+        let (lower, upper) = ((start, end), (start, end + 1));
+        self.spans.push(Span { first, lower, upper, is_key: is_whole && !has_null });
+        Ok(())
     }
 
     /// Adds the keys that begin with these values. Most ranges of a nested loop are of this kind,
@@ -202,14 +233,17 @@ impl KeyRanges {
             (start, self.bytes.len())
         };
         let (lower, upper) = (append(&self.last.lower), append(&self.last.upper));
-        self.spans.push(Span { lower, upper, is_key });
+        let first = first_bytes(&self.last.lower);
+        self.spans.push(Span { first, lower, upper, is_key });
     }
 
     /// Sorts the ranges and joins those that overlap.
     fn merge(&mut self) {
         let bytes = &self.bytes;
         let key = |place: (usize, usize)| bytes.get(place.0..place.1).unwrap_or_default();
-        self.spans.sort_unstable_by(|a, b| key(a.lower).cmp(key(b.lower)));
+        self.spans.sort_unstable_by(|a, b| {
+            a.first.cmp(&b.first).then_with(|| key(a.lower).cmp(key(b.lower)))
+        });
         self.spans.dedup_by(|next, kept| {
             let joins = key(next.lower) <= key(kept.upper);
             if joins && key(next.upper) > key(kept.upper) {
@@ -219,5 +253,42 @@ impl KeyRanges {
             kept.is_key &= next.is_key || !joins;
             joins
         });
+    }
+}
+
+/// The first bytes of a key, as a number. Of two keys with different ones, the key with the smaller
+/// number is the smaller.
+fn first_bytes(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            key.iter().zip(0..).fold(0, |sum, (byte, at)| sum | u64::from(*byte) << (56 - 8 * at))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_bytes;
+
+    #[test]
+    fn first_bytes_order_keys_as_all_bytes_do() {
+        let keys: [&[u8]; 9] = [
+            b"",
+            b"\x00",
+            b"\x01",
+            b"\x01\x00",
+            b"\x01a",
+            b"\x01abcdefg",
+            b"\x01abcdefgh",
+            b"\x01abcdefi",
+            b"\xff",
+        ];
+        for (place, key) in keys.iter().enumerate() {
+            for later in &keys[place..] {
+                assert!(first_bytes(key) <= first_bytes(later), "{key:?} and {later:?}");
+            }
+        }
+        assert!(first_bytes(keys[7]) > first_bytes(keys[6]), "the eighth byte counts");
     }
 }
