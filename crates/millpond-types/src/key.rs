@@ -21,6 +21,8 @@
 
 mod prefix;
 
+pub use prefix::first_bytes;
+
 use super::string_key::encode_string;
 use super::{DataType, Datum, Int, IntWidth, numeric, other};
 

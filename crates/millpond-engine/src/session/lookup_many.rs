@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use millpond_buffer::{BlockNumber, PAGE_SIZE, ReadStream, RelHandle};
+use millpond_types::key::first_bytes;
 
 use super::Session;
 use crate::access::Tid;
@@ -93,16 +94,6 @@ impl Keys {
 fn by_number<'k>(bytes: &'k [u8], parts: &[Option<Range<usize>>], number: usize) -> &'k [u8] {
     let part = parts.get(number).cloned().flatten();
     part.and_then(|part| bytes.get(part)).unwrap_or_default()
-}
-
-/// Ordered as keys are, as far as it goes.
-fn first_bytes(key: &[u8]) -> u64 {
-    match key.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            key.iter().zip((0..8).rev()).fold(0, |all, (&b, at)| all | u64::from(b) << (8 * at))
-        }
-    }
 }
 
 impl SortedKeys for Keys {

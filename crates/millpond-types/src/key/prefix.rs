@@ -1,4 +1,4 @@
-//! Where the columns of a key end.
+//! How keys begin: where their columns end, and their first bytes.
 
 use super::{KeyLayout, NOT_NULL};
 use crate::DataType;
@@ -20,6 +20,19 @@ impl KeyLayout {
             rest = value.get(length..)?;
         }
         Some(key.len() - rest.len())
+    }
+}
+
+/// The first eight bytes of a key as a number, with zeros for those that it lacks. Of two keys with
+/// different numbers, the one with the smaller number is the smaller. So most comparisons of keys
+/// need no more.
+#[inline]
+pub fn first_bytes(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            key.iter().zip((0..8).rev()).fold(0, |all, (&b, at)| all | u64::from(b) << (8 * at))
+        }
     }
 }
 
@@ -61,4 +74,30 @@ fn value_length(ty: DataType, bytes: &[u8], is_complement: bool) -> Option<usize
         }
         DataType::Other { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_bytes;
+
+    #[test]
+    fn first_bytes_order_keys_as_all_bytes_do() {
+        let keys: [&[u8]; 9] = [
+            b"",
+            b"\x00",
+            b"\x01",
+            b"\x01\x00",
+            b"\x01a",
+            b"\x01abcdefg",
+            b"\x01abcdefgh",
+            b"\x01abcdefi",
+            b"\xff",
+        ];
+        for (place, key) in keys.iter().enumerate() {
+            for later in &keys[place..] {
+                assert!(first_bytes(key) <= first_bytes(later), "{key:?} and {later:?}");
+            }
+        }
+        assert!(first_bytes(keys[7]) > first_bytes(keys[6]), "the eighth byte counts");
+    }
 }

@@ -4,7 +4,7 @@ use std::mem;
 
 use millpond_engine::catalog::IndexDef;
 use millpond_engine::table::{Direction, KeyRange};
-use millpond_types::key::{AFTER, NextColumn};
+use millpond_types::key::{AFTER, NextColumn, first_bytes};
 
 use super::{Key, KeyVals, each_exact, each_value, end, exact};
 use crate::Datum;
@@ -253,42 +253,5 @@ impl KeyRanges {
             kept.is_key &= next.is_key || !joins;
             joins
         });
-    }
-}
-
-/// The first bytes of a key, as a number. Of two keys with different ones, the key with the smaller
-/// number is the smaller.
-fn first_bytes(key: &[u8]) -> u64 {
-    match key.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            key.iter().zip(0..).fold(0, |sum, (byte, at)| sum | u64::from(*byte) << (56 - 8 * at))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_bytes;
-
-    #[test]
-    fn first_bytes_order_keys_as_all_bytes_do() {
-        let keys: [&[u8]; 9] = [
-            b"",
-            b"\x00",
-            b"\x01",
-            b"\x01\x00",
-            b"\x01a",
-            b"\x01abcdefg",
-            b"\x01abcdefgh",
-            b"\x01abcdefi",
-            b"\xff",
-        ];
-        for (place, key) in keys.iter().enumerate() {
-            for later in &keys[place..] {
-                assert!(first_bytes(key) <= first_bytes(later), "{key:?} and {later:?}");
-            }
-        }
-        assert!(first_bytes(keys[7]) > first_bytes(keys[6]), "the eighth byte counts");
     }
 }
