@@ -285,6 +285,13 @@ impl BufferSession {
 
     // Statistics.
 
+    /// How many pages the session has loaded because it needed them at once. Those that were read
+    /// ahead do not count.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.core.counted(Event::Miss)
+    }
+
     /// Sets the kind of backend that uses the session, for the statistics.
     pub fn set_backend_kind(&self, kind: BackendKind) {
         self.core.set_backend_kind(kind);

@@ -225,6 +225,11 @@ impl SessionCore {
         self.pool.counters.add(self.number, stats::cell(self.io_row.get(), event), n);
     }
 
+    /// How often the session has counted an event that is not one of I/O.
+    pub(crate) fn counted(&self, event: Event) -> u64 {
+        self.pool.counters.get(self.number, stats::cell(self.io_row.get(), event))
+    }
+
     /// Counts a value in a histogram by powers of two.
     pub(crate) fn count_log2(&self, histogram: Histogram, value: u64) {
         self.pool.counters.add(self.number, stats::log2_cell(histogram, value), 1);

@@ -150,6 +150,15 @@ impl LookupBatch {
         Ok(())
     }
 
+    /// Adds a key as the index has it: [`KeyLayout::encode`] of all its columns.
+    ///
+    /// [`KeyLayout::encode`]: crate::types::key::KeyLayout::encode
+    pub fn push_encoded(&mut self, key: &[u8]) {
+        let start = self.keys.bytes.len();
+        self.keys.bytes.extend_from_slice(key);
+        self.keys.parts.push(Some(start..self.keys.bytes.len()));
+    }
+
     /// Copies the row of a key into `row`. Returns false if none is visible.
     pub fn row(&self, number: usize, row: &mut RowBuf) -> bool {
         let Some(Some(place)) = self.rows.get(number) else {

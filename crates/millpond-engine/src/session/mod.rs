@@ -179,6 +179,16 @@ impl Session {
         self.ctx.wait()
     }
 
+    /// How many pages the session has had to wait for: they were not in memory when it needed them.
+    pub fn misses(&self) -> u64 {
+        self.ctx.buffers().misses()
+    }
+
+    /// The size of the buffer pool, in pages.
+    pub fn pool_frames(&self) -> usize {
+        self.ctx.pool().frames()
+    }
+
     /// Sets how the session's bulk work uses the buffer pool from now on.
     pub fn set_bulk_access(&self, bulk: BulkAccess) {
         self.ctx.set_bulk_access(bulk);

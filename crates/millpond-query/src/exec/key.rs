@@ -1,5 +1,6 @@
 //! Keys from expressions.
 
+mod ahead;
 mod cast_bounds;
 mod ranges;
 

@@ -109,9 +109,13 @@ impl Exec<'_> {
     ) -> Result<()> {
         let mut range = std::mem::take(&mut self.scratch.range);
         let mut result = Ok(true);
-        while let Ok(true) = result
-            && ranges.next(&mut range)
-        {
+        while let Ok(true) = result {
+            if self.may_wait() {
+                ranges.read_ahead(self.session, table, &plan.index);
+            }
+            if !ranges.next(&mut range) {
+                break;
+            }
             result = if ranges.is_key() && !self.session.may_see_keys_twice() {
                 self.one_key(table, plan, &range.lower, out)
             } else {

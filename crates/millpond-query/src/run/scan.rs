@@ -279,10 +279,13 @@ fn start_next(
     plan: &IndexRange,
     work: &Work<'_>,
 ) -> Result<bool> {
+    let (session, direction) = (work.session()?, plan.direction);
+    if work.may_wait {
+        own.ranges.read_ahead(session, &scan.table, &plan.index);
+    }
     if !own.ranges.next(&mut own.range) {
         return Ok(false);
     }
-    let (session, direction) = (work.session()?, plan.direction);
     session.start_index_scan(&scan.table, &plan.index, &own.range, direction, &mut own.scan)?;
     own.scan.expect(scan.demand.at_first());
     own.is_running = true;

@@ -16,6 +16,7 @@ mod indexes;
 mod joins;
 mod joins_by_batch;
 mod limits;
+mod lists;
 mod locks;
 mod long_work;
 mod moments;

@@ -2,10 +2,12 @@
 
 use std::mem;
 
-use millpond_engine::catalog::IndexDef;
+use millpond_engine::catalog::{IndexDef, TableDef};
+use millpond_engine::session::Session;
 use millpond_engine::table::{Direction, KeyRange};
 use millpond_types::key::{AFTER, NextColumn, first_bytes};
 
+use super::ahead::{Ahead, FEWEST_KEYS};
 use super::{Key, KeyVals, each_exact, each_value, end, exact};
 use crate::Datum;
 use crate::error::{Result, SqlError};
@@ -27,6 +29,7 @@ pub(crate) struct KeyRanges {
     /// The range that was added last. If there is only one, it is only here.
     last: KeyRange,
     pending: Pending,
+    ahead: Ahead,
 }
 
 /// What is in [`KeyRanges::last`].
@@ -65,6 +68,7 @@ impl KeyRanges {
         self.bytes.clear();
         self.spans.clear();
         (self.given, self.pending) = (0, Pending::None);
+        self.ahead.begin();
         for bounds in &plan.any_of {
             self.add(&plan.index, bounds, env)?;
         }
@@ -76,6 +80,20 @@ impl KeyRanges {
             }
         }
         Ok(())
+    }
+
+    /// Reads pages of the next rows ahead, if their keys are whole and pages of earlier rows were
+    /// not in memory. To be called before each range, where the statement may wait.
+    pub(crate) fn read_ahead(&mut self, session: &Session, table: &TableDef, index: &IndexDef) {
+        let Self { ahead, bytes, spans, given, .. } = self;
+        let rest = spans.get(*given..).unwrap_or_default();
+        if rest.len() < FEWEST_KEYS {
+            return;
+        }
+        let Some(most) = ahead.keys_now(*given, session) else { return };
+        let keys = rest.iter().take(most).take_while(|span| span.is_key);
+        let keys = keys.filter_map(|span| bytes.get(span.lower.0..span.lower.1));
+        ahead.read((*given, keys), session, (table, index));
     }
 
     /// The next range; false when there is none.
@@ -108,6 +126,7 @@ impl KeyRanges {
         if self.bytes.capacity() + self.spans.capacity() * size_of::<Span>() > BYTES_KEPT {
             *self = KeyRanges::default();
         }
+        self.ahead = Ahead::default();
     }
 
     fn add(&mut self, index: &IndexDef, bounds: &KeyBounds, env: &Env<'_>) -> Result<()> {
