@@ -285,11 +285,10 @@ impl BufferSession {
 
     // Statistics.
 
-    /// How many pages the session has loaded because it needed them at once. Those that were read
-    /// ahead do not count.
+    /// How many pages have been loaded for this session: when it needed them, or ahead.
     #[must_use]
-    pub fn misses(&self) -> u64 {
-        self.core.counted(Event::Miss)
+    pub fn loads(&self) -> u64 {
+        self.core.counted(Event::Miss) + self.core.counted(Event::ReadAhead)
     }
 
     /// Sets the kind of backend that uses the session, for the statistics.

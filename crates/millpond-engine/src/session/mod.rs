@@ -179,9 +179,15 @@ impl Session {
         self.ctx.wait()
     }
 
-    /// How many pages the session has had to wait for: they were not in memory when it needed them.
-    pub fn misses(&self) -> u64 {
-        self.ctx.buffers().misses()
+    /// How many pages have been loaded for this session, of any relation: when it needed them, or
+    /// ahead.
+    pub fn page_loads(&self) -> u64 {
+        self.ctx.buffers().loads()
+    }
+
+    /// Whether statements read ahead (`effective_io_concurrency` is not 0).
+    pub fn reads_ahead(&self) -> bool {
+        self.ctx.bulk_access().streams.io_concurrency > 0
     }
 
     /// The size of the buffer pool, in pages.

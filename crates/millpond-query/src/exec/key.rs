@@ -1,8 +1,8 @@
 //! Keys from expressions.
 
-mod ahead;
 mod cast_bounds;
 mod ranges;
+mod read_ahead;
 
 use std::cmp::Ordering;
 

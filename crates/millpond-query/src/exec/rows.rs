@@ -111,7 +111,7 @@ impl Exec<'_> {
         let mut result = Ok(true);
         while let Ok(true) = result {
             if self.may_wait() {
-                ranges.read_ahead(self.session, table, &plan.index);
+                ranges.read_ahead(self.session, (table, &plan.index), out.wanted);
             }
             if !ranges.next(&mut range) {
                 break;

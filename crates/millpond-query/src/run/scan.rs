@@ -281,7 +281,8 @@ fn start_next(
 ) -> Result<bool> {
     let (session, direction) = (work.session()?, plan.direction);
     if work.may_wait {
-        own.ranges.read_ahead(session, &scan.table, &plan.index);
+        let wanted = scan.demand.at_first();
+        own.ranges.read_ahead(session, (&scan.table, &plan.index), wanted);
     }
     if !own.ranges.next(&mut own.range) {
         return Ok(false);

@@ -7,7 +7,7 @@ use millpond_engine::session::Session;
 use millpond_engine::table::{Direction, KeyRange};
 use millpond_types::key::{AFTER, NextColumn, first_bytes};
 
-use super::ahead::{Ahead, FEWEST_KEYS};
+use super::read_ahead::ReadAhead;
 use super::{Key, KeyVals, each_exact, each_value, end, exact};
 use crate::Datum;
 use crate::error::{Result, SqlError};
@@ -29,7 +29,7 @@ pub(crate) struct KeyRanges {
     /// The range that was added last. If there is only one, it is only here.
     last: KeyRange,
     pending: Pending,
-    ahead: Ahead,
+    read_ahead: ReadAhead,
 }
 
 /// What is in [`KeyRanges::last`].
@@ -51,7 +51,7 @@ type Next<'a> = (NextColumn<'a>, Option<NextColumn<'a>>);
 
 const ANY: Next<'static> = (NextColumn::Any, None);
 
-/// Where the ends of a range are among the bytes. They may share some.
+/// Where the ends of a range are among the bytes. The two ends may share bytes.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     /// [`first_bytes`] of the lower end: most comparisons need no more.
@@ -68,7 +68,7 @@ impl KeyRanges {
         self.bytes.clear();
         self.spans.clear();
         (self.given, self.pending) = (0, Pending::None);
-        self.ahead.begin();
+        self.read_ahead.begin();
         for bounds in &plan.any_of {
             self.add(&plan.index, bounds, env)?;
         }
@@ -83,17 +83,23 @@ impl KeyRanges {
     }
 
     /// Reads pages of the next rows ahead, if their keys are whole and pages of earlier rows were
-    /// not in memory. To be called before each range, where the statement may wait.
-    pub(crate) fn read_ahead(&mut self, session: &Session, table: &TableDef, index: &IndexDef) {
-        let Self { ahead, bytes, spans, given, .. } = self;
+    /// not in memory. To be called before each range, where the statement may wait. About `wanted`
+    /// rows will be read.
+    pub(crate) fn read_ahead(
+        &mut self,
+        session: &Session,
+        (table, index): (&TableDef, &IndexDef),
+        wanted: usize,
+    ) {
+        let Self { read_ahead, bytes, spans, given, .. } = self;
         let rest = spans.get(*given..).unwrap_or_default();
-        if rest.len() < FEWEST_KEYS {
+        if !rest.first().is_some_and(|span| span.is_key) {
             return;
         }
-        let Some(most) = ahead.keys_now(*given, session) else { return };
+        let Some(most) = read_ahead.keys_now(*given, wanted, session) else { return };
         let keys = rest.iter().take(most).take_while(|span| span.is_key);
         let keys = keys.filter_map(|span| bytes.get(span.lower.0..span.lower.1));
-        ahead.read((*given, keys), session, (table, index));
+        read_ahead.read((*given, keys), session, (table, index));
     }
 
     /// The next range; false when there is none.
@@ -126,7 +132,7 @@ impl KeyRanges {
         if self.bytes.capacity() + self.spans.capacity() * size_of::<Span>() > BYTES_KEPT {
             *self = KeyRanges::default();
         }
-        self.ahead = Ahead::default();
+        self.read_ahead = ReadAhead::default();
     }
 
     fn add(&mut self, index: &IndexDef, bounds: &KeyBounds, env: &Env<'_>) -> Result<()> {
@@ -161,7 +167,7 @@ impl KeyRanges {
         let Some(then) = exact(&bounds.then, env, &mut held)? else { return Ok(()) };
         let is_whole = !has_range && pattern.is_none();
         each_value(list, env, &mut |value| match is_whole {
-            true => self.put(index, &equal, value, &then),
+            true => self.push_whole(index, &equal, value, &then),
             false => {
                 let key = equal.iter().copied().chain([value]).chain(then.iter().copied());
                 self.push(index, &key.collect::<Key<'_>>(), next)
@@ -169,9 +175,9 @@ impl KeyRanges {
         })
     }
 
-    /// Puts the keys that begin with these values to the others. Nothing is copied: a list may be
-    /// long.
-    fn put(
+    /// Adds the range of keys that begin with these values. Encodes them where they stay, because a
+    /// list may be long.
+    fn push_whole(
         &mut self,
         index: &IndexDef,
         equal: &[Datum<'_>],
