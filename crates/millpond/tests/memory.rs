@@ -188,6 +188,28 @@ fn sort_by_the_executor_goes_to_a_file() {
 }
 
 #[test]
+fn windows_have_the_results_of_one_row_at_a_time() {
+    let fresh = limited("24MB");
+    let mut c = connect(&fresh, "4MB", "-1");
+    let mut number = |sql: &str| match rows(&mut c, sql).unwrap()[0][0] {
+        Value::Int8(number) => number,
+        ref other => panic!("{other:?}"),
+    };
+    // Peers have equal lists: those of all rows would take 105 MB.
+    let lists = "select array_agg(g) over (partition by g % 2 order by g / 500) as l \
+                 from generate_series(0, 9999) g(g)";
+    let sum = number(&format!("select sum(cardinality(l)) from ({lists}) x"));
+    assert_eq!(sum, 2 * 250 * 250 * (1..=20).sum::<i64>());
+    // Each row has a list of its own. The memory of those before it is given back.
+    let lists = "select array_agg(g) over (order by g rows 400 preceding) as l \
+                 from generate_series(1, 10000) g(g)";
+    let sum = number(&format!("select sum(cardinality(l)) from ({lists}) x"));
+    assert_eq!(sum, (1..=10_000_i64).map(|row| row.min(401)).sum());
+    drop(c);
+    wait_until_unused(&fresh);
+}
+
+#[test]
 fn long_results_of_functions_are_refused_before_they_are_made() {
     let fresh = limited("64MB");
     let mut c = connect(&fresh, "4MB", "-1");

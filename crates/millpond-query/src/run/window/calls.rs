@@ -1,17 +1,28 @@
 //! What window functions return for each row of a partition.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::frame::Frames;
-use super::partition::{Grid, Partition};
+use super::partition::Partition;
 use crate::analyze::tree::{AggregateFunction, Window, WindowCall, WindowFunction as F};
 use crate::error::{Result, SqlError, SqlState};
-use crate::memory::{Held, bytes_of};
-use crate::run::Context;
+use crate::memory::{Held, SessionMemory};
+use crate::run::Work;
 use crate::run::aggregate::Accumulator;
 use crate::types::FormatOptions;
 use crate::{Datum, Value};
 
+/// A partition with its frames.
+#[derive(Clone, Copy)]
+pub(super) struct Framed<'f> {
+    pub(super) partition: &'f Partition,
+    pub(super) frames: &'f Frames,
+    pub(super) options: &'f FormatOptions,
+}
+
 /// A call over a partition.
-pub struct Call<'c> {
+struct Call<'c> {
     call: &'c WindowCall,
     /// Its number among the window's calls.
     number: usize,
@@ -22,50 +33,44 @@ pub struct Call<'c> {
     options: &'c FormatOptions,
 }
 
-/// The results of each row, in the order of calls.
+/// The state of each call for a new partition: of an aggregate what it has taken in.
+pub(super) fn begin(
+    window: &Window,
+    memory: &Arc<SessionMemory>,
+    states: &mut Vec<Option<Running>>,
+) {
+    let state = |call: &WindowCall| match call.function {
+        F::Aggregate(function) => Some(Running::new(function, memory)),
+        _ => None,
+    };
+    states.clear();
+    states.extend(window.calls.iter().map(state));
+}
+
+/// Appends what the calls return for a row. The rows of a partition come in order. Each is asked for
+/// when it is needed: the results of all rows may be much larger than the partition.
 pub(super) fn results(
     window: &Window,
-    partition: &Partition,
-    frames: &Frames,
-    cx: &Context<'_>,
-    held: &mut Held,
-) -> Result<Grid<Value>> {
-    let mut results = Grid::of_nulls(window.calls.len(), partition.len());
+    (framed, row): (Framed<'_>, usize),
+    states: &mut [Option<Running>],
+    work: &Work<'_>,
+    results: &mut Vec<Value>,
+) -> Result<()> {
+    let Framed { partition, frames, options } = framed;
     let mut first_arg = 0;
-    for (number, call) in window.calls.iter().enumerate() {
-        let options = cx.format_options();
+    for ((number, call), state) in window.calls.iter().enumerate().zip(states) {
         let own = Call { call, number, first_arg, partition, frames, options };
         first_arg += call.args.len();
-        if let F::Aggregate(function) = call.function {
-            own.aggregate(function, cx, held, &mut results)?;
-            continue;
-        }
-        for row in 0..partition.len() {
-            cx.work().tick()?;
-            own.give(own.value(row)?, row, &mut results, held)?;
-        }
+        results.push(match state {
+            None => own.value(row)?,
+            Some(running) if frames.has_exclusion() => running.of_pieces(&own, row, work)?,
+            Some(running) => running.of_range(&own, frames.whole(partition, row)?, work)?,
+        });
     }
-    Ok(results)
+    Ok(())
 }
 
 impl Call<'_> {
-    /// Makes a value a row's result.
-    fn give(
-        &self,
-        value: Value,
-        row: usize,
-        results: &mut Grid<Value>,
-        held: &mut Held,
-    ) -> Result<()> {
-        if let Value::Text(_) | Value::Bytea(_) | Value::Other(..) = value {
-            held.grow(bytes_of(std::slice::from_ref(&value)))?;
-        }
-        if let Some(cell) = results.row_mut(row).get_mut(self.number) {
-            *cell = value;
-        }
-        Ok(())
-    }
-
     /// An argument's value for a row.
     fn arg(&self, row: usize, place: usize) -> Datum<'_> {
         let arg = self.partition.args.row(row).get(self.first_arg + place);
@@ -158,51 +163,30 @@ impl Call<'_> {
         Ok(Value::Null)
     }
 
-    fn aggregate(
-        &self,
-        function: AggregateFunction,
-        cx: &Context<'_>,
-        held: &mut Held,
-        results: &mut Grid<Value>,
-    ) -> Result<()> {
-        let mut running = Running {
-            call: self,
-            function,
-            accumulator: Accumulator::new(function),
-            rows: 0..0,
-            result: None,
-        };
-        for row in 0..self.partition.len() {
-            cx.work().tick()?;
-            let value = if self.frames.has_exclusion() {
-                running.of_pieces(row, cx, held)?
-            } else {
-                running.of_range(self.frames.whole(self.partition, row)?, cx, held)?
-            };
-            self.give(value, row, results, held)?;
-        }
-        Ok(())
+    fn passes(&self, row: usize) -> bool {
+        self.partition.passes.row(row).get(self.number).copied().unwrap_or(true)
     }
 }
 
 /// An aggregate over a frame that moves.
-struct Running<'r> {
-    call: &'r Call<'r>,
+pub(super) struct Running {
     function: AggregateFunction,
     accumulator: Accumulator,
+    /// The memory of the accumulator.
+    held: Held,
     /// The rows that it has taken in.
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     /// Its result, as long as they stay the same.
     result: Option<Value>,
 }
 
-impl Running<'_> {
-    fn of_range(
-        &mut self,
-        rows: std::ops::Range<usize>,
-        cx: &Context<'_>,
-        held: &mut Held,
-    ) -> Result<Value> {
+impl Running {
+    fn new(function: AggregateFunction, memory: &Arc<SessionMemory>) -> Self {
+        let (accumulator, held) = (Accumulator::new(function), Held::new(memory, "WindowAgg"));
+        Self { function, accumulator, held, rows: 0..0, result: None }
+    }
+
+    fn of_range(&mut self, call: &Call<'_>, rows: Range<usize>, work: &Work<'_>) -> Result<Value> {
         if rows == self.rows
             && let Some(result) = &self.result
         {
@@ -210,63 +194,58 @@ impl Running<'_> {
         }
         let goes_on = rows.start >= self.rows.start && rows.end >= self.rows.end;
         let leaves = self.rows.start..rows.start.min(self.rows.end);
-        if !goes_on || !self.take_out(leaves)? {
+        if !goes_on || !self.take_out(call, leaves)? {
             self.start_anew(rows.start);
         } else if rows.start > self.rows.end {
             self.rows = rows.start..rows.start;
         }
         self.rows.start = rows.start;
         for row in self.rows.end.max(rows.start)..rows.end {
-            cx.work().tick()?;
-            self.add(row, held)?;
+            work.tick()?;
+            self.add(call, row)?;
         }
         self.rows = rows;
-        self.finish()
+        self.finish(call)
     }
 
     /// Over a frame with rows left out.
-    fn of_pieces(&mut self, row: usize, cx: &Context<'_>, held: &mut Held) -> Result<Value> {
+    fn of_pieces(&mut self, call: &Call<'_>, row: usize, work: &Work<'_>) -> Result<Value> {
         self.start_anew(0);
-        for row in self.call.frames.rows(self.call.partition, row)?.iter().cloned().flatten() {
-            cx.work().tick()?;
-            self.add(row, held)?;
+        for row in call.frames.rows(call.partition, row)?.iter().cloned().flatten() {
+            work.tick()?;
+            self.add(call, row)?;
         }
-        self.finish()
+        self.finish(call)
     }
 
     fn start_anew(&mut self, from: usize) {
         self.accumulator = Accumulator::new(self.function);
+        self.held.clear();
         (self.rows, self.result) = (from..from, None);
     }
 
-    fn passes(&self, row: usize) -> bool {
-        self.call.partition.passes.row(row).get(self.call.number).copied().unwrap_or(true)
-    }
-
-    fn add(&mut self, row: usize, held: &mut Held) -> Result<()> {
+    fn add(&mut self, call: &Call<'_>, row: usize) -> Result<()> {
         self.result = None;
-        if self.passes(row) {
-            let (first, second) = (self.call.arg(row, 0), self.call.arg(row, 1));
-            held.grow(self.accumulator.add(self.function, first, second)?)?;
+        if call.passes(row) {
+            let (first, second) = (call.arg(row, 0), call.arg(row, 1));
+            self.held.grow(self.accumulator.add(self.function, first, second)?)?;
         }
         Ok(())
     }
 
     /// Takes out rows that have left the frame. False if the function can't do that.
-    fn take_out(&mut self, rows: std::ops::Range<usize>) -> Result<bool> {
+    fn take_out(&mut self, call: &Call<'_>, rows: Range<usize>) -> Result<bool> {
         for row in rows {
             self.result = None;
-            if self.passes(row) && !self.accumulator.take_out(self.function, self.call.arg(row, 0))
-            {
+            if call.passes(row) && !self.accumulator.take_out(self.function, call.arg(row, 0)) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn finish(&mut self) -> Result<Value> {
-        let result =
-            self.accumulator.finish(self.function, self.call.call.ty, self.call.options)?;
+    fn finish(&mut self, call: &Call<'_>) -> Result<Value> {
+        let result = self.accumulator.finish(self.function, call.call.ty, call.options)?;
         self.result = Some(result.clone());
         Ok(result)
     }

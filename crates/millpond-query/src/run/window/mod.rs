@@ -1,7 +1,8 @@
 //! WindowAgg: functions over the rows around each row of a partition.
 //!
 //! A partition is read to its end before its first row is given. Its rows are kept in a store that
-//! spills; what functions look at (order, arguments, results) is in memory and counted.
+//! spills; what functions look at (order, arguments) is in memory and counted. What they return for
+//! a row is computed when the row is given.
 
 mod calls;
 mod frame;
@@ -10,16 +11,15 @@ mod range;
 
 pub(crate) use range::in_range;
 
-use std::mem;
-
+use self::calls::{Framed, Running};
 use self::frame::Frames;
-use self::partition::{Grid, Partition};
+use self::partition::Partition;
 use super::state::State;
 use super::{Context, SlotRow, kept, parts};
 use crate::Value;
 use crate::analyze::tree::{Slot, Window};
 use crate::error::Result;
-use crate::memory::{Cursor, Held, RowStore, bytes_of};
+use crate::memory::{Cursor, Held, RowStore};
 use crate::plan::query::node::Node;
 
 pub(super) struct WindowState {
@@ -29,8 +29,8 @@ pub(super) struct WindowState {
     cursor: Cursor,
     held: Held,
     partition: Partition,
-    /// The results of each row, in the order of calls.
-    results: Grid<Value>,
+    /// The state of each call.
+    calls: Vec<Option<Running>>,
     given: usize,
     /// The first row of the next partition: its key and its place among the kept rows.
     ahead: Option<(Vec<Value>, Vec<u8>)>,
@@ -49,7 +49,7 @@ impl WindowState {
             cursor: Cursor::default(),
             held: Held::new(&resources.memory, "WindowAgg"),
             partition: Partition::default(),
-            results: Grid::default(),
+            calls: Vec::new(),
             given: 0,
             ahead: None,
             frames: None,
@@ -62,6 +62,7 @@ impl WindowState {
         self.input.rescan();
         self.partition.clear();
         (self.given, self.ahead, self.frames, self.is_over) = (0, None, None, false);
+        self.calls.clear();
         self.held.clear();
     }
 
@@ -78,7 +79,10 @@ impl WindowState {
         let Some(row) = self.rows.next(&mut self.cursor)? else { return Ok(false) };
         kept::load(row, &self.slots, &mut cx.rows)?;
         let mut results = kept::take_values(cx.row_mut(window.slot)?);
-        results.extend(self.results.row_mut(self.given).iter_mut().map(mem::take));
+        let Some(frames) = &self.frames else { return Ok(false) };
+        let framed = Framed { partition: &self.partition, frames, options: cx.format_options() };
+        let at = (framed, self.given);
+        calls::results(window, at, &mut self.calls, cx.work(), &mut results)?;
         cx.set(window.slot, SlotRow::Values(results))?;
         self.given += 1;
         Ok(true)
@@ -123,11 +127,10 @@ impl WindowState {
             return Ok(false);
         }
         self.partition.find_peers(window, cx.work())?;
-        let frames = match &mut self.frames {
-            Some(frames) => frames,
-            None => self.frames.insert(Frames::new(window, cx)?),
-        };
-        self.results = calls::results(window, &self.partition, frames, cx, &mut self.held)?;
+        if self.frames.is_none() {
+            self.frames = Some(Frames::new(window, cx)?);
+        }
+        calls::begin(window, &cx.work().resources.memory, &mut self.calls);
         Ok(true)
     }
 
@@ -137,8 +140,7 @@ impl WindowState {
         kept::save(cx, &self.slots, &mut self.bytes)?;
         self.rows.push(&self.bytes)?;
         let grown = self.partition.add(window, cx)?;
-        let results = window.calls.len() * size_of::<Value>() + bytes_of(&[]);
-        self.held.grow(grown + results)
+        self.held.grow(grown)
     }
 }
 

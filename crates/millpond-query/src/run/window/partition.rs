@@ -22,19 +22,9 @@ impl<T> Grid<T> {
         let start = row * self.width;
         self.cells.get(start..start + self.width).unwrap_or_default()
     }
-
-    pub(super) fn row_mut(&mut self, row: usize) -> &mut [T] {
-        let start = row * self.width;
-        self.cells.get_mut(start..start + self.width).unwrap_or_default()
-    }
 }
 
 impl Grid<Value> {
-    /// Rows of NULLs.
-    pub(super) fn of_nulls(width: usize, rows: usize) -> Self {
-        Self { width, cells: vec![Value::Null; width * rows] }
-    }
-
     /// Adds the values of some expressions as a row. Says about how many bytes it takes.
     fn add<'e>(
         &mut self,

@@ -202,6 +202,9 @@ pub(super) fn write_jsonb(
                 let type_oid = array.element();
                 return write_jsonb_list(&lengths, &mut array.iter(), type_oid, options, out);
             }
+            if let Some(int) = datum.as_i64() {
+                return Ok(write::number(Numeric::from(int).as_ref(), out).map_err(too_long)?);
+            }
             let text = text(datum, options);
             if is_numeric(datum) && is_number(text.as_bytes()) {
                 let number: Numeric = text.parse()?;
