@@ -60,7 +60,8 @@ fn pages(c: &mut Connection) -> i32 {
 fn a_list_of_keys_is_read_ahead_in_growing_parts() {
     let (_dir, database) = cold();
     let mut c = database.connect().expect("a connection");
-    // The executor of plans without nodes knows a LIMIT, the one of nodes does not. The first row is read alone, then 16 and 32 are looked up together.
+    // The executor of plans without nodes knows a LIMIT, the one of nodes does not. The first row
+    // is read alone, then 16 and 32 are looked up together.
     let plain = [(1, 1), (2, 2), (10, 10), (18, 18), (60, 60)];
     let nodes = [(1, 1), (2, 17), (17, 17), (18, 49), (50, 113)];
     let mut set = 0;

@@ -2,8 +2,9 @@
 //!
 //! The rows of a list are read one by one, which is fastest as long as their pages are in memory.
 //! If they are not, the session would wait for one page after the other. So after its first wait it
-//! looks up the next rows together ([`Session::lookup_many`]). Their pages are then read at the same
-//! time. What that finds is not used: the rows are read one by one as before, from pages in memory.
+//! looks up the next rows together ([`Session::lookup_many`]). Their pages are then read at the
+//! same time. What that finds is not used: the rows are read one by one as before, from pages in
+//! memory.
 
 use millpond_engine::catalog::{IndexDef, TableDef};
 use millpond_engine::session::{LookupBatch, Session};

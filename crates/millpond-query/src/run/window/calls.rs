@@ -47,8 +47,8 @@ pub(super) fn begin(
     states.extend(window.calls.iter().map(state));
 }
 
-/// Appends what the calls return for a row. The rows of a partition come in order. Each is asked for
-/// when it is needed: the results of all rows may be much larger than the partition.
+/// Appends what the calls return for a row. The rows of a partition come in order. Each is asked
+/// for when it is needed: the results of all rows may be much larger than the partition.
 pub(super) fn results(
     window: &Window,
     (framed, row): (Framed<'_>, usize),
