@@ -204,7 +204,7 @@ fn windows_have_the_results_of_one_row_at_a_time() {
     let lists = "select array_agg(g) over (order by g rows 400 preceding) as l \
                  from generate_series(1, 10000) g(g)";
     let sum = number(&format!("select sum(cardinality(l)) from ({lists}) x"));
-    assert_eq!(sum, (1..=10_000_i64).map(|row| row.min(401)).sum());
+    assert_eq!(sum, (1..=10_000_i64).map(|row| row.min(401)).sum::<i64>());
     drop(c);
     wait_until_unused(&fresh);
 }
