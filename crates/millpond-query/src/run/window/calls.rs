@@ -33,7 +33,7 @@ struct Call<'c> {
     options: &'c FormatOptions,
 }
 
-/// The state of each call for a new partition: of an aggregate what it has taken in.
+/// Makes the states of the calls for a new partition. Only aggregates have one.
 pub(super) fn begin(
     window: &Window,
     memory: &Arc<SessionMemory>,

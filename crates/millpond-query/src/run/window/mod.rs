@@ -29,7 +29,7 @@ pub(super) struct WindowState {
     cursor: Cursor,
     held: Held,
     partition: Partition,
-    /// The state of each call.
+    /// The state of each call; `None` unless it is an aggregate.
     calls: Vec<Option<Running>>,
     given: usize,
     /// The first row of the next partition: its key and its place among the kept rows.
@@ -88,7 +88,7 @@ impl WindowState {
         Ok(true)
     }
 
-    /// Reads a partition and computes its results. False if there is none.
+    /// Reads the next partition and finds its peers. Returns false if there is none.
     fn next_partition(
         &mut self,
         input: &Node,
@@ -99,6 +99,7 @@ impl WindowState {
         self.cursor.reset();
         self.held.clear();
         self.partition.clear();
+        self.calls.clear();
         self.given = 0;
         let mut key = None;
         if let Some((ahead, row)) = self.ahead.take() {
